@@ -1,0 +1,1 @@
+"""Laws of the privacy loss in one direction: what the engines compose."""

@@ -1,0 +1,220 @@
+"""The law of the privacy loss L = log dP/dQ under P, in one direction."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+
+import numpy as np
+
+from exactdp.accounting.pairs.base import Array, Masses, Unsuitable
+
+_EPS = float(np.finfo(np.float64).eps)
+
+
+Atom = tuple[float, float, float]
+"""A loss with its P-mass and its Q-mass."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Nodes:
+    """Nodes of E_P[exp(z L); L finite], good for one order Re z and |Im z| <= frequency.
+
+    Attributes:
+      loss: values of L, shape [n].
+      log_p: log of the P-weights, shape [n].
+      log_alias: log of the aliasing error relative to E_P[exp(Re z L)].
+      tail: what is left out, as a multiple of each term, shape [n] (zero but at the ends).
+    """
+
+    loss: Array
+    log_p: Array
+    log_alias: float
+    tail: Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Decay:
+    """What is proved about the tilted characteristic function phi(y) = E[e^{iyL}] of a step.
+
+    Two bounds, from disjoint sets of losses whose tilted masses are bounded below:
+
+    * |phi(y)| <= 1 - mass_k + variation_k / y, where L has a density of that total variation on a set
+      of that mass;
+    * |phi(y)|^2 = E[cos y(L - L')] <= 1 - 2 sum_{i<j} b_i b_j min_{l in bin i, l' in bin j} (1 - cos y(l - l')).
+
+    Attributes:
+      mass: tilted mass of the sets with a density, shape [k].
+      variation: total variation of the density there, end jumps included, shape [k].
+      bins: lower bounds of the tilted masses of disjoint bins, shape [m].
+      low: lower ends of the bins, increasing, shape [m].
+      high: upper ends of the bins, shape [m].
+    """
+
+    mass: Array
+    variation: Array
+    bins: Array
+    low: Array
+    high: Array
+
+    def bound(self, y: Array) -> Array:
+        """The best of the bounds of |phi| at each frequency `y` > 0, in [0, 1]."""
+        best = np.ones(len(y))
+        if len(self.mass):
+            best = (1.0 - self.mass[:, None] + self.variation[:, None] / y[None, :]).min(axis=0)
+        i, j = np.triu_indices(len(self.bins), 1)
+        near, far = self.low[j] - self.high[i], self.high[j] - self.low[i]
+        useful = near > 0
+        near, far, share = near[useful], far[useful], 2.0 * (self.bins[i] * self.bins[j])[useful]
+        a, b = y[:, None] * near[None, :], y[:, None] * far[None, :]
+        # The least of 1 - cos over [a, b]: at an end, or 0 where a multiple of 2 pi lies between.
+        turns = np.floor(b / (2.0 * math.pi)) > np.floor(a / (2.0 * math.pi))
+        least = 2.0 * np.minimum(np.sin(0.5 * a) ** 2, np.sin(0.5 * b) ** 2)
+        apart = np.where(turns, 0.0, least) @ share
+        return np.clip(np.minimum(best, 1.0 - 0.5 * apart), 0.0, 1.0)
+
+    def scaled(self, share: float) -> Decay:
+        """The same for a mixture that has this law with probability `share`."""
+        return Decay(share * self.mass, share * self.variation, share * self.bins, self.low, self.high)
+
+
+def bins(mass: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
+    """Joins cells of increasing losses into a few bins, finer in both tails, for `Decay`."""
+    total = np.cumsum(mass)
+    levels = np.concatenate([_LEVELS, [0.5], 1.0 - _LEVELS[::-1]]) * total[-1]
+    ends = np.unique(np.concatenate([[0], np.searchsorted(total, levels) + 1, [len(mass)]]))
+    ends = ends[ends <= len(mass)]
+    starts = ends[:-1]
+    return np.add.reduceat(mass, starts), low[starts], high[ends[1:] - 1]
+
+
+_LEVELS = np.array([1e-7, 1e-4, 0.01, 0.1, 0.25, 0.4])
+
+
+class Law(abc.ABC):
+    """The law of the loss of one step in one direction."""
+
+    infinity_mass: float = 0.0
+    """P(L = inf)."""
+
+    missing_mass: float = 0.0
+    """Q-mass where P has none: E_P[exp(-L)] = 1 - missing_mass."""
+
+    @property
+    def gaussian_mu(self) -> float | None:
+        """mu where the law is that of N(mu, 1) against N(0, 1); such laws compose in closed form."""
+        return None
+
+    @property
+    def binary(self) -> tuple[Atom, Atom] | None:
+        """The two finite losses, increasing, where there are just two; they compose to a binomial."""
+        return None
+
+    @property
+    @abc.abstractmethod
+    def support(self) -> tuple[float, float]:
+        """Essential infimum and supremum of the finite losses."""
+
+    @property
+    @abc.abstractmethod
+    def anchor(self) -> float:
+        """A finite loss near which most of the mass of a step lies, on one side of it or on both."""
+
+    @property
+    @abc.abstractmethod
+    def order_limit(self) -> float:
+        """Supremum of the z with E_P[exp(z L); L finite] < inf."""
+
+    @abc.abstractmethod
+    def masses(self, edges: Array) -> Masses:
+        """P- and Q-masses of the finite losses between increasing `edges`."""
+
+    @abc.abstractmethod
+    def hockey_stick(self, epsilon: float) -> tuple[float, float]:
+        """delta(epsilon) of one step for any real `epsilon`, and a bound of its absolute error."""
+
+    def nodes(self, *, order: float, frequency: float, count: int) -> Nodes:
+        """Quadrature nodes accurate enough for `count` steps.
+
+        Raises:
+          Unsuitable: there are none.
+        """
+        raise Unsuitable(f"{type(self).__name__} offers no quadrature")
+
+    def decay(self, *, order: float, log_moment: float) -> Decay | None:
+        """Bounds of the characteristic function tilted by `order`; None where nothing is known."""
+        return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Tilted:
+    """The law of a step tilted by exp(order * L), and its cumulant generating function there.
+
+    Attributes:
+      log_moment: K = log E_P[exp(order L); L finite].
+      log_moment_error: bound of the absolute error of `log_moment`.
+      mean: tilted mean, K'.
+      variance: tilted variance, K''.
+      weight: tilted weights, sum 1, shape [n].
+      deviation: losses less the mean, shape [n].
+      quadrature_error: aliasing and tails, relative to the moment.
+      magnitude: mean size of the exponents that the weights were computed from; rounding grows with it.
+    """
+
+    log_moment: float
+    log_moment_error: float
+    mean: float
+    variance: float
+    weight: Array
+    deviation: Array
+    quadrature_error: float
+    magnitude: float
+
+
+def tilt(law: Law, nodes: Nodes, order: float) -> Tilted:
+    """Tilts `nodes` of `law` by `order` > 0.
+
+    Where the moment m is near 1 (many small steps), m - 1 is summed directly as
+    E_P[(e^{zL} - 1) + z (e^{-L} - 1)], whose terms are of second order: the constants cancel exactly.
+    """
+    exponent = nodes.log_p + order * nodes.loss
+    peak = float(exponent.max())
+    weight = np.exp(exponent - peak)
+    total = float(weight.sum())
+    weight /= total
+    quadrature_error = math.exp(nodes.log_alias) + float(nodes.tail @ weight)
+    log_moment = peak + math.log(total)
+    magnitude = np.abs(nodes.log_p) + np.abs(order * nodes.loss)
+    size = float(weight @ magnitude)
+    error = 4 * _EPS * (size + abs(peak) + 4.0)
+    small = abs(log_moment) < 0.5 and float(np.max(order * nodes.loss)) < 600.0 and nodes.loss.min() > -600.0
+    if small:
+        p = np.exp(nodes.log_p)
+        first, second = np.expm1(order * nodes.loss), order * np.expm1(-nodes.loss)
+        infinite, missing = law.infinity_mass, law.missing_mass
+        moment_less_one = float(p @ (first + second)) - infinite - order * (infinite - missing)
+        rounding = 4 * _EPS * float((p * (4.0 + np.abs(nodes.log_p))) @ (np.abs(first + second)))
+        rounding += 4 * _EPS * float(p @ (np.abs(first) + np.abs(second)))
+        if infinite or missing:
+            rounding += 8 * _EPS * (infinite * (1 + order) + order * missing)
+        log_moment = math.log1p(moment_less_one)
+        slack = math.exp(nodes.log_alias) * (1 + order)
+        slack += float((nodes.tail * p) @ (1.0 + order * np.exp(-nodes.loss)))
+        error = 1.1 * rounding / (1.0 + moment_less_one) + 2.0 * slack
+    mean = float(weight @ nodes.loss)
+    if small:
+        # The mean's first-order terms cancel in the same way: E_P[e^-L - 1] is known exactly.
+        raised = nodes.loss * np.exp(order * nodes.loss) + np.expm1(-nodes.loss)
+        mean = (float(np.exp(nodes.log_p) @ raised) - law.infinity_mass + law.missing_mass) / math.exp(log_moment)
+    deviation = nodes.loss - mean
+    return Tilted(
+        log_moment,
+        error + 1.5 * quadrature_error,
+        mean,
+        float(weight @ deviation**2),
+        weight,
+        deviation,
+        quadrature_error,
+        size,
+    )

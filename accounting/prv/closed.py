@@ -1,0 +1,98 @@
+"""Closed forms: one step, Gaussians without sampling, and steps with two possible losses."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+from scipy import special
+
+from exactdp.accounting.laws.law import Law
+from exactdp.accounting.pairs.gaussian import Gaussian
+from exactdp.accounting.prv.saddle import EPS, Components
+
+
+@dataclasses.dataclass(frozen=True)
+class Closed:
+    """delta(epsilon) in closed form, with the sum of the finite essential suprema.
+
+    Attributes:
+      value: epsilon -> (delta, bound of its absolute error).
+      supremum: loss that is never exceeded, unless infinite with the probability delta(inf).
+    """
+
+    value: Callable[[float], tuple[float, float]]
+    supremum: float
+
+    def ends(self, epsilon: float) -> tuple[float, float]:
+        """Certified lower and upper end of delta(epsilon)."""
+        value, error = self.value(epsilon)
+        return max(value - error, 0.0), min(value + error, 1.0)
+
+    def invert(self, delta: float, *, upper: bool) -> float:
+        """Smallest epsilon >= 0 whose upper (lower) end of delta is <= `delta`, to the last digits."""
+
+        def holds(epsilon: float) -> bool:
+            return self.ends(epsilon)[1 if upper else 0] <= delta
+
+        if holds(0.0):
+            return 0.0
+        low, high = 0.0, 1.0
+        while not holds(high):
+            low, high = high, 2.0 * high
+            if high > 1e15:
+                return math.inf
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                break
+            low, high = (low, middle) if holds(middle) else (middle, high)
+        return high if upper else low
+
+
+def find(components: Components) -> Closed | None:
+    """The closed form of a composition in one direction, or None."""
+    squares = [law.gaussian_mu for law, _ in components]
+    if all(mu is not None for mu in squares):
+        mu = math.sqrt(math.fsum(n * (mu or 0.0) ** 2 for mu, (_, n) in zip(squares, components, strict=True)))
+        return Closed(Gaussian(noise_multiplier=1.0 / mu).hockey_stick, math.inf)
+    if len(components) != 1:
+        return None
+    law, count = components[0]
+    if count == 1:
+        return Closed(law.hockey_stick, law.support[1])
+    return _binomial(law, count)
+
+
+def _binomial(law: Law, count: int) -> Closed | None:
+    """Steps with two finite losses: their sum is a binomial."""
+    binary = law.binary
+    if binary is None:
+        return None
+    (low, p_low, q_low), (high, p_high, q_high) = binary
+    free_p, free_q = p_low + p_high, q_low + q_high
+    log_free_p, log_free_q = count * math.log(free_p), count * math.log(free_q)
+    infinite = -math.expm1(count * math.log1p(-law.infinity_mass)) if law.infinity_mass else 0.0
+
+    def value(epsilon: float) -> tuple[float, float]:
+        # The number k of high losses must exceed the least with k high + (count - k) low > epsilon.
+        least = math.floor((epsilon - count * low) / (high - low)) + 1
+        if least > count:
+            return infinite, 4 * EPS * infinite
+        k = max(least, 0)
+        p, q = (_tail(k, count, share) for share in (p_high / free_p, q_high / free_q))
+        first = math.exp(log_free_p) * p
+        # e^eps Q(tail) at tiny Q: the factor is put in by logarithms.
+        second = math.exp(min(epsilon + log_free_q + (math.log(q) if q > 0 else -math.inf), 0.0))
+        error = 1e-11 * first + 4 * EPS * first * (abs(epsilon) + abs(log_free_p) + abs(log_free_q))
+        if q == 0.0 and k > 0:
+            error += first  # underflow: the second term is anywhere below the first
+        return infinite + max(first - second, 0.0), error + 4 * EPS * infinite
+
+    return Closed(value, count * high)
+
+
+def _tail(k: int, count: int, share: float) -> float:
+    """P(Binomial(count, share) >= k)."""
+    return 1.0 if k <= 0 else float(special.betainc(k, count - k + 1, share))

@@ -1,0 +1,1 @@
+"""Transformations of pairs by sampling: hidden coins, visible coins, replacement, fixed size."""

@@ -1,0 +1,71 @@
+"""Checks of arguments: each failure is a `ValueError` naming argument, rule and value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
+        raise ValueError(f"{name} must be a real number, got {value!r}")
+    number = float(value)  # type: ignore[arg-type]
+    if math.isnan(number):
+        raise ValueError(f"{name} must be a number, got nan")
+    return number
+
+
+def positive(name: str, value: object) -> float:
+    """`value` as a float, finite and > 0."""
+    number = _number(name, value)
+    if not 0.0 < number < math.inf:
+        raise ValueError(f"{name} must be finite and > 0, got {value}")
+    return number
+
+
+def non_negative(name: str, value: object) -> float:
+    """`value` as a float, finite and >= 0."""
+    number = _number(name, value)
+    if not 0.0 <= number < math.inf:
+        raise ValueError(f"{name} must be finite and >= 0, got {value}")
+    return number
+
+
+def finite(name: str, value: object) -> float:
+    """`value` as a finite float."""
+    number = _number(name, value)
+    if math.isinf(number):
+        raise ValueError(f"{name} must be finite, got {value}")
+    return number
+
+
+def probability(name: str, value: object) -> float:
+    """`value` as a float in [0, 1]."""
+    number = _number(name, value)
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"{name} must be in [0, 1], got {value}")
+    return number
+
+
+def open_probability(name: str, value: object) -> float:
+    """`value` as a float in (0, 1)."""
+    number = _number(name, value)
+    if not 0.0 < number < 1.0:
+        raise ValueError(f"{name} must be in (0, 1), got {value}")
+    return number
+
+
+def count(name: str, value: object, minimum: int = 0) -> int:
+    """`value` as an integer >= `minimum`; a float is accepted when it is whole."""
+    number = _number(name, value)
+    if math.isinf(number) or number != math.floor(number) or number < minimum:
+        raise ValueError(f"{name} must be a whole number >= {minimum}, got {value}")
+    return int(value)  # type: ignore[call-overload]
+
+
+def one_of(name: str, value: str, choices: Iterable[str]) -> str:
+    """`value` when it is one of `choices`."""
+    allowed = list(choices)
+    if value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+    return value

@@ -1,0 +1,1 @@
+"""Scripts and commands: compute, write CSV, draw the figure from the CSV."""

@@ -1,0 +1,1 @@
+"""Checks published privacy claims against certified intervals."""

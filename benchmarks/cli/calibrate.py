@@ -1,0 +1,4 @@
+HELP=""
+EXAMPLES=""
+def add_arguments(p): pass
+def execute(a): pass

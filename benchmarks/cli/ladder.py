@@ -1,0 +1,62 @@
+"""`exactdp ladder`: a paper's bound as printed, repaired and exact, rung by rung."""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from exactdp.benchmarks.cli import flags, output
+
+HELP = "a paper's privacy bound as printed, repaired and exact"
+EXAMPLES = """\
+  exactdp ladder dirichlet
+  exactdp ladder dirichlet --scaling 0.1 --num_steps 10000 --json
+  exactdp ladder feature --json
+  exactdp ladder two_stage"""
+_HELP = {
+    "dataset": "the paper's data set whose sampling rate and steps are used",
+    "batch_size": "expected number of records in a step",
+    "num_records": "number of records",
+    "statistics_share": "share of epsilon spent on private ranges, categories and label counts",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags: one for each parameter of a ladder."""
+    from exactdp.benchmarks.curves import ladders
+
+    known = ladders.parameters()
+    listing = "; ".join(f"{name}: {', '.join(parameters)}" for name, parameters in known.items())
+    parser.add_argument("paper", choices=ladders.PAPERS, metavar="paper", help=f"with its parameters: {listing}")
+    for name in dict.fromkeys(name for parameters in known.values() for name in parameters):
+        described = flags.FLAGS[name].help.partition(" (")[0] if name in flags.FLAGS else _HELP.get(name, "")
+        own = ", ".join(f"{paper} {ladders.defaults(paper)[name]}" for paper in known if name in known[paper])
+        parser.add_argument(
+            f"--{name}",
+            type=ladders.reader(name),
+            metavar="X",
+            help=f"{described} (by default: {own})".replace("%", "%%").strip(),
+        )
+    flags.add_json(parser)
+
+
+def execute(arguments: argparse.Namespace) -> tuple[str, int]:
+    """Computes the ladder."""
+    from exactdp.benchmarks.curves import ladders
+
+    names = dict.fromkeys(name for parameters in ladders.parameters().values() for name in parameters)
+    given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    start = time.perf_counter()
+    rungs = ladders.rungs(arguments.paper, **given)
+    seconds = time.perf_counter() - start
+    parameters = {**ladders.defaults(arguments.paper), **given}
+    if arguments.json:
+        answer = {
+            "paper": arguments.paper,
+            "rungs": [rung.as_dict() for rung in rungs],
+            "parameters": parameters,
+            "seconds": seconds,
+        }
+        return output.as_json(answer), 0
+    shown = ", ".join(f"{name} {output.show(value)}" for name, value in parameters.items() if value is not None)
+    return "\n".join([f"{arguments.paper} ({ladders.ARXIV[arguments.paper]}): {shown}", "", ladders.text(rungs)]), 0

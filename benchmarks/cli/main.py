@@ -1,0 +1,94 @@
+"""Entry of `exactdp`: finds the sub-command, runs it, prints its answer.
+
+Exit status: 0; 1 where `check` found a claim violated, or a number could not be certified; 2 for bad input, with
+a message on stderr that names the flag, the rule and the value; 130 when interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from absl import app
+from absl.flags import argparse_flags
+
+COMMANDS = ("epsilon", "delta", "tradeoff", "calibrate", "ladder", "curves", "check")
+
+
+class Command(Protocol):
+    """What the module of a sub-command offers."""
+
+    HELP: str
+    EXAMPLES: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Adds the flags."""
+
+    def execute(self, arguments: argparse.Namespace) -> tuple[str, int]:
+        """Returns what goes to stdout, and the exit status."""
+        ...
+
+
+def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of the whole command line; only the sub-command that `argv` names gets its flags.
+
+    The others are listed and nothing more, so that what they need is not imported.
+    """
+    named = next((word for word in argv if not word.startswith("-")), None)
+    top = argparse_flags.ArgumentParser(
+        prog="exactdp",
+        description="Differential privacy bounds as printed, beside numerically exact ones.",
+        allow_abbrev=False,
+    )
+    commands = top.add_subparsers(dest="command", required=True, metavar="command")
+    for name in COMMANDS:
+        module: Command = importlib.import_module(f"exactdp.benchmarks.cli.{name}")  # type: ignore[assignment]
+        sub = commands.add_parser(
+            name,
+            help=module.HELP,
+            description=module.HELP,
+            epilog=f"examples:\n{module.EXAMPLES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+            inherited_absl_flags=None,
+        )
+        if name == named:
+            module.add_arguments(sub)
+        sub.set_defaults(execute=module.execute)
+    return top
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Runs one sub-command; stdout gets its answer and nothing else."""
+    try:
+        # Whatever a library prints on the way must not end up in the answer.
+        with contextlib.redirect_stdout(sys.stderr):
+            text, status = arguments.execute(arguments)
+    except (ValueError, OSError) as error:
+        print(f"exactdp {arguments.command}: error: {error}", file=sys.stderr)
+        return 2
+    except ArithmeticError as error:
+        print(f"exactdp {arguments.command}: no certified answer: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print(f"exactdp {arguments.command}: interrupted", file=sys.stderr)
+        return 130
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # the reader went away (`| head`); nothing is left to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return status
+
+
+def run() -> None:
+    """Console entry point."""
+    app.run(main, flags_parser=lambda argv: parser(argv[1:]).parse_args(argv[1:]))
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,1 @@
+"""The figures of the three papers: compute, write CSV, draw from the CSV."""

@@ -1,0 +1,145 @@
+"""Draws the curves of a paper, each panel from its CSV file alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from exactdp.benchmarks.curves import store, style
+
+_COLOURS = {
+    "printed": (style.BLACK, style.GREY),
+    "repaired": (style.ORANGE, style.PURPLE, style.SKY),
+    "exact": (style.BLUE, style.VERMILLION, style.GREEN, "#7A4B00", "#332288"),
+    "audited": (style.GREY,),
+}
+_DASHES: dict[str, Any] = {"printed": (0, (4, 1.6)), "repaired": (0, (5, 1.2, 1, 1.2)), "exact": "-", "audited": ":"}
+_MARKERS = "osD^vP*X<>"
+_WORDS = {
+    "add_remove": "add/remove",
+    "replace": "replace",
+    "replace_label_public": "replace, label public",
+    "replace_features_public": "replace, features public",
+    "hidden": "hidden coins",
+    "visible": "visible coins",
+    "none": "no sampling",
+}
+
+
+class Series:
+    """One rung in one panel.
+
+    Attributes:
+      rung: its name.
+      kind: printed, repaired, exact or audited.
+      label: for the legend; it names the threat model.
+      x, lower, upper: the points that have a value.
+    """
+
+    def __init__(self, rows: Sequence[store.Row]) -> None:
+        first = rows[0]
+        self.rung, self.kind = first["rung"], first["kind"]
+        self.label = f"{self.rung} ({_WORDS[first['adjacency']]}, {_WORDS[first['coins']]})"
+        kept = [row for row in rows if row["upper"] and math.isfinite(float(row["upper"]))]
+        self.x = [float(row["x"]) for row in kept]
+        self.lower = [float(row["lower"]) for row in kept]
+        self.upper = [float(row["upper"]) for row in kept]
+
+
+def series(rows: Sequence[store.Row]) -> list[Series]:
+    """The rungs of a panel, in the order of the file; those without any value are left out."""
+    names = list(dict.fromkeys(row["rung"] for row in rows))
+    found = [Series([row for row in rows if row["rung"] == name]) for name in names]
+    return [one for one in found if one.x]
+
+
+def styles(every: Sequence[Series]) -> dict[str, tuple[str, Any, str]]:
+    """Colour, dash pattern and marker of each rung, the same in all panels of a paper."""
+    chosen: dict[str, tuple[str, Any, str]] = {}
+    used = dict.fromkeys(_COLOURS, 0)
+    for one in every:
+        if one.rung not in chosen:
+            palette = _COLOURS[one.kind]
+            colour = palette[used[one.kind] % len(palette)]
+            chosen[one.rung] = (colour, _DASHES[one.kind], _MARKERS[len(chosen) % len(_MARKERS)])
+            used[one.kind] += 1
+    return chosen
+
+
+def draw_panel(path: Path) -> list[Path]:
+    """Draws one CSV file as a figure one column wide, legend below; returns the paths of the PDF and PNG."""
+    header, rows = store.read_csv(path)
+    every = series(rows)
+    look = styles(every)
+    with style.context():
+        figure = style.new_figure(style.COLUMN, 2.3 + 0.13 * (len(every) + 1))
+        axes = figure.subplots()
+        fill(axes, header, every, look)
+        figure.legend(
+            handles=handles(every, look), loc="outside lower center", ncols=1, title=str(header["arxiv"]), **_LEGEND
+        )
+        return style.save(figure, path.with_suffix(""))
+
+
+def draw_paper(paths: Sequence[Path], stem: Path) -> list[Path]:
+    """Draws the panels of a paper as one figure of the width of a page, with one legend."""
+    panels = [store.read_csv(path) for path in paths]
+    parts = [series(rows) for _, rows in panels]
+    every = [one for part in parts for one in part]
+    look = styles(every)
+    with style.context():
+        entries = handles(every, look)
+        figure = style.new_figure(style.PAGE, 4.3 + 0.14 * (1 + math.ceil(len(entries) / 2)))
+        grid = figure.subplots(2, 2).ravel()
+        for letter, axes, (header, _), part in zip("abcd", grid, panels, parts, strict=False):
+            fill(axes, header, part, look)
+            axes.set_title(f"({letter})", loc="left")
+        for axes in grid[len(panels) :]:
+            axes.set_visible(False)
+        figure.legend(handles=entries, loc="outside lower center", ncols=2, title=str(panels[0][0]["arxiv"]), **_LEGEND)
+        return style.save(figure, stem)
+
+
+_LEGEND: dict[str, Any] = {"title_fontsize": 6.5, "alignment": "left", "columnspacing": 1.2, "labelspacing": 0.35}
+
+
+def fill(axes: Axes, header: dict[str, Any], every: Sequence[Series], look: dict[str, tuple[str, Any, str]]) -> None:
+    """Draws the series into `axes`; labels and scales come from the header."""
+    marked = header["panel"] != "tradeoff"
+    for depth, one in enumerate(every):
+        colour, dash, marker = look[one.rung]
+        if one.kind == "exact":  # the certified interval; where it is thinner than the line, the line shows it
+            axes.fill_between(one.x, one.lower, one.upper, color=colour, alpha=0.35, linewidth=0.0)
+        points = {"marker": marker, "markersize": 2.6, "markeredgewidth": 0.0} if marked else {}
+        axes.plot(one.x, one.upper, color=colour, linestyle=dash, zorder=2.5 - 0.01 * depth, **points)
+    axes.set_xlabel(header["x_label"])
+    axes.set_ylabel(header["y_label"])
+    for set_scale, axis, which in ((axes.set_xscale, axes.xaxis, "x_scale"), (axes.set_yscale, axes.yaxis, "y_scale")):
+        set_scale(header[which])
+        if header[which] == "log":
+            axis.set_major_locator(LogLocator(numticks=7))
+            axis.set_minor_formatter(NullFormatter())
+    if not marked:
+        axes.plot([0.0, 1.0], [1.0, 0.0], color="#bbbbbb", linewidth=0.6, zorder=1)
+        axes.set_xlim(0.0, 1.0)
+        axes.set_ylim(0.0, 1.0)
+        axes.set_aspect("equal")
+    elif "marked" in header:
+        axes.axvline(header["marked"], color="#bbbbbb", linewidth=0.6, zorder=1)
+    axes.grid(linewidth=0.3, color="#e6e6e6")
+    axes.set_axisbelow(True)
+
+
+def handles(every: Sequence[Series], look: dict[str, tuple[str, Any, str]]) -> list[Line2D]:
+    """Legend entries, one a rung."""
+    labels = {one.rung: one.label for one in every}
+    return [
+        Line2D([], [], color=colour, linestyle=dash, marker=marker, markersize=2.6, markeredgewidth=0.0, label=labels[rung])
+        for rung, (colour, dash, marker) in look.items()
+    ]

@@ -1,0 +1,1 @@
+"""High-precision references for (epsilon, delta) of composed mechanisms, and the run that tests against them."""

@@ -1,0 +1,132 @@
+"""Writes truths.json: epsilon to 40 digits for the published and for random inputs.
+
+Every value is computed twice, the second time on another contour with another step and precision where the
+route has one; `digits` is how far the two agree. Resumable: entries already in the file are kept.
+Needs python-flint, numpy and scipy; run from the repository root:
+
+    python -m benchmarks.soundness.make_truths --out benchmarks/soundness/truths.json --count 320
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import time
+from typing import Any
+
+import numpy as np
+from absl import app, flags, logging
+from flint import arb
+
+from benchmarks.soundness.configurations import published, random_configuration
+from benchmarks.soundness.reference import Answer, OutOfReachError, Reference
+
+_OUT = flags.DEFINE_string("out", "benchmarks/soundness/truths.json", "The file to write.")
+_COUNT = flags.DEFINE_integer("count", 320, "Random configurations, beside the published inputs.")
+_SEED = flags.DEFINE_integer("seed", 20_240_611, "Seed of the random configurations.")
+_SECONDS = flags.DEFINE_integer("seconds", 25, "A random configuration that takes longer is drawn again.")
+DIGITS = 40
+
+
+def _text(value: arb | None) -> str | None:
+    """40 significant digits; "-inf" where delta(0) is already below delta, None where not computed."""
+    if value is None:
+        return None
+    if not value.is_finite():
+        return "-inf" if value < 0 else "inf"
+    return value.mid().str(DIGITS, radius=False) if value != 0 else "0"
+
+
+def _agree(first: arb | None, second: arb | None) -> float:
+    if first is None or second is None or not (first.is_finite() and second.is_finite()):
+        return float(DIGITS)
+    gap = abs(float((first - second).mid()))
+    scale = abs(float(first.mid()))
+    return float(DIGITS) if gap == 0 else -math.log10(gap / scale) if scale else 0.0
+
+
+def entry(name: str, mechanisms: list[dict[str, Any]], delta: str) -> dict[str, Any]:
+    """One line of truths.json."""
+    started = time.perf_counter()
+    answers: list[Answer] = [Reference(mechanisms, DIGITS, vary).epsilon(delta) for vary in (1.0, 1.13)]
+    one, two = answers
+    digits = min(_agree(one.remove, two.remove), _agree(one.add, two.add), DIGITS)
+    row: dict[str, Any] = {
+        "name": name,
+        "mechanisms": mechanisms,
+        "delta": delta,
+        "epsilon": _text(one.epsilon),
+        "epsilon_remove": _text(one.remove),
+        "epsilon_add": _text(one.add),
+        "method": one.method,
+        "digits": math.floor(digits),
+    }
+    if one.epsilon.is_finite() and one.epsilon > 0:
+        point = f"{float(one.epsilon):.4g}"
+        pair, again = (Reference(mechanisms, DIGITS, vary).delta(point) for vary in (1.0, 1.13))
+        row["delta_at"] = {"epsilon": point, "remove": _text(pair[0]), "add": _text(pair[1])}
+        row["delta_at"]["digits"] = math.floor(min(_agree(pair[0], again[0]), _agree(pair[1], again[1]), DIGITS))
+    logging.info("%s: %s (%d digits, %s, %.1f s)", name, str(row["epsilon"])[:16], digits, one.method,
+                 time.perf_counter() - started)  # fmt: skip
+    return row
+
+
+def _save(rows: list[dict[str, Any]]) -> None:
+    head = {"schema_version": 1, "seed": _SEED.value, "digits": DIGITS, "about": "see README.md beside this file"}
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    text = json.dumps(head)[:-1] + ', "configurations": [\n' + lines + "\n]}\n"
+    with open(_OUT.value + ".part", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(_OUT.value + ".part", _OUT.value)
+
+
+def _expired(*_: object) -> None:
+    raise OutOfReachError("took too long")
+
+
+def main(argv: list[str]) -> None:
+    del argv
+    rows: list[dict[str, Any]] = []
+    if os.path.exists(_OUT.value):
+        with open(_OUT.value, encoding="utf-8") as file:
+            rows = json.load(file)["configurations"]
+    done = {(row["name"], row["delta"]) for row in rows}
+    signal.signal(signal.SIGALRM, _expired)
+    for name, mechanisms, delta in published():
+        if (name, delta) not in done and not any(r["mechanisms"] == mechanisms and r["delta"] == delta for r in rows):
+            signal.alarm(20 * _SECONDS.value)
+            try:
+                rows.append(entry(name, mechanisms, delta))
+            except (ArithmeticError, ValueError) as error:
+                logging.warning("%s, delta %s: %s", name, delta, error)
+            signal.alarm(0)
+            _save(rows)
+    have = {row["name"] for row in rows}
+    for index in range(_COUNT.value):
+        name = f"random {index}"
+        if name in have:
+            continue
+        rng = np.random.default_rng([_SEED.value, index])
+        for _ in range(200):
+            mechanisms, delta = random_configuration(rng)
+            signal.alarm(_SECONDS.value)
+            try:
+                row = entry(name, mechanisms, delta)
+            except (ArithmeticError, ValueError, OverflowError, MemoryError) as error:
+                logging.info("%s drawn again: %s", name, error)
+                continue
+            finally:
+                signal.alarm(0)
+            if row["digits"] < 25:
+                logging.info("%s drawn again: %d digits: %s", name, row["digits"], mechanisms)
+                continue
+            rows.append(row)
+            break
+        _save(rows)
+        logging.info("%d of %d", index + 1, _COUNT.value)
+
+
+if __name__ == "__main__":
+    app.run(main)

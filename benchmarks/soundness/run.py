@@ -1,0 +1,153 @@
+"""Compares certified intervals of `exactdp` with independent references on random inputs, and prints the count.
+
+    python -m benchmarks.soundness.run --count 10000 --out soundness.csv [--seed 1] [--resume] [--truths truths.json]
+
+A row is a miss when the reference, give or take its own error, lies outside the interval. Needs python-flint for
+the random references; `--count 0` checks the data file alone and needs nothing beyond `exactdp`.
+Exit status 1 when an interval misses.
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import math
+import os
+import sys
+import time
+from typing import Any
+
+import numpy as np
+from absl import app, flags, logging
+
+from benchmarks.soundness.compare import composition, contains, supported
+
+_COUNT = flags.DEFINE_integer("count", 10_000, "Random configurations.", lower_bound=0)
+_SEED = flags.DEFINE_integer("seed", 1, "Seed; row i depends on the seed and i alone.")
+_OUT = flags.DEFINE_string("out", "soundness.csv", "CSV to write, a row a configuration.")
+_RESUME = flags.DEFINE_boolean("resume", False, "Keep the rows already in --out and go on.")
+_TRUTHS = flags.DEFINE_string("truths", "", "Also check every entry of this truths.json first.")
+_SECONDS = flags.DEFINE_float("seconds", 5.0, "A reference that takes longer is drawn again.")
+# Relative error of the references of random rows, far below the width of any interval under test.
+REFERENCE_ERROR = 1e-13
+
+
+@dataclasses.dataclass
+class Row:
+    """One line of the CSV."""
+
+    name: str
+    families: str
+    delta: str
+    truth: str
+    lower: str
+    upper: str
+    engine: str
+    verdict: str
+    seconds_engine: float
+    seconds_reference: float
+    mechanisms: str
+
+
+def check(name: str, mechanisms: list[dict[str, Any]], delta: str, truth: str, error: float, spent: float) -> Row:
+    """Runs the engine on one input and compares."""
+    from exactdp.accounting import prv
+
+    families = "+".join(sorted({m["family"] + "/" + m.get("coins", "none") for m in mechanisms}))
+    base = {"name": name, "families": families, "delta": delta, "truth": truth, "mechanisms": json.dumps(mechanisms)}
+    started = time.perf_counter()
+    if not supported(mechanisms):
+        return Row(**base, lower="", upper="", engine="", verdict="unsupported", seconds_engine=0.0,
+                   seconds_reference=spent)  # fmt: skip
+    try:
+        interval = prv.epsilon(composition(mechanisms), delta=float(delta))
+    except Exception as failure:  # noqa: BLE001  (an error is a result here: it is counted and written down)
+        verdict = f"error: {type(failure).__name__}: {failure}"
+        return Row(**base, lower="", upper="", engine="", verdict=verdict,
+                   seconds_engine=time.perf_counter() - started, seconds_reference=spent)  # fmt: skip
+    took = time.perf_counter() - started
+    inside = contains(interval.lower, interval.upper, truth, error)
+    wide = interval.width > 1e-3 * max(interval.upper, 0.01)
+    verdict = "miss" if not inside else "wide" if wide else "ok"
+    return Row(**base, lower=repr(interval.lower), upper=repr(interval.upper), engine=interval.engine,
+               verdict=verdict, seconds_engine=took, seconds_reference=spent)  # fmt: skip
+
+
+def _file_rows(path: str) -> list[tuple[str, list[dict[str, Any]], str, str, float]]:
+    with open(path, encoding="utf-8") as file:
+        entries = json.load(file)["configurations"]
+    return [(e["name"], e["mechanisms"], e["delta"], e["epsilon"], 10.0 ** -e["digits"]) for e in entries]
+
+
+def main(argv: list[str]) -> None:
+    del argv
+    done: set[tuple[str, str]] = set()
+    counts: dict[str, int] = {}
+    if _RESUME.value and os.path.exists(_OUT.value):
+        with open(_OUT.value, encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                done.add((row["name"], row["delta"]))
+                _tally(counts, row["verdict"])
+    mode = "a" if done else "w"
+    fields = [f.name for f in dataclasses.fields(Row)]
+    with open(_OUT.value, mode, encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=fields)
+        if mode == "w":
+            writer.writeheader()
+        for name, mechanisms, delta, truth, error in _file_rows(_TRUTHS.value) if _TRUTHS.value else []:
+            if (name, delta) not in done:
+                _write(writer, counts, check(name, mechanisms, delta, truth, error, 0.0))
+        finished = {name for name, _ in done}
+        redrawn = 0
+        for index in range(_COUNT.value):
+            name = f"seed {_SEED.value} row {index}"
+            if name in finished:
+                continue
+            row, again = _random_row(name, index)
+            redrawn += again
+            _write(writer, counts, row)
+            file.flush()
+            if (index + 1) % 100 == 0:
+                logging.info("%d of %d: %s", index + 1, _COUNT.value, _summary(counts))
+    print(f"{sum(counts.values())} configurations: {_summary(counts)}; {redrawn} inputs out of the reference's reach")
+    misses = counts.get("miss", 0)
+    print(f"intervals that miss the reference: {misses}")
+    if misses:
+        sys.exit(1)
+
+
+def _random_row(name: str, index: int) -> tuple[Row, int]:
+    from benchmarks.soundness.configurations import random_configuration
+    from benchmarks.soundness.fast import fast_reference
+
+    rng = np.random.default_rng([_SEED.value, index])
+    for attempt in range(1000):
+        mechanisms, delta = random_configuration(rng)
+        started = time.perf_counter()
+        truth = fast_reference(mechanisms, delta, seconds=_SECONDS.value)
+        if truth is not None:
+            spent = time.perf_counter() - started
+            return check(name, mechanisms, delta, truth, REFERENCE_ERROR, spent), attempt
+    raise RuntimeError(f"{name}: no random input within reach of the reference")
+
+
+def _write(writer: csv.DictWriter[str], counts: dict[str, int], row: Row) -> None:
+    writer.writerow(dataclasses.asdict(row))
+    _tally(counts, row.verdict)
+    if row.verdict == "miss" or row.verdict.startswith("error"):
+        logging.warning("%s: %s: [%s, %s] truth %s: %s", row.verdict, row.name, row.lower, row.upper,
+                        row.truth, row.mechanisms)  # fmt: skip
+
+
+def _tally(counts: dict[str, int], verdict: str) -> None:
+    key = verdict.split(":")[0]
+    counts[key] = counts.get(key, 0) + 1
+
+
+def _summary(counts: dict[str, int]) -> str:
+    return ", ".join(f"{n} {key}" for key, n in sorted(counts.items())) or "none"
+
+
+if __name__ == "__main__":
+    app.run(main)

@@ -1,0 +1,1 @@
+"""Trainers of the three papers, built on `exactdp.mechanisms`."""
