@@ -1,4 +1,4 @@
-"""The Renyi and the central-limit accountant for compositions of mechanisms, beside `prv` for the exact answer.
+"""The Renyi and the central-limit accountant for compositions; `prv` gives the exact answer.
 
 Both ask nothing of a mechanism but the laws of its loss, in both directions.
 """
@@ -14,7 +14,7 @@ from exactdp.accounting import validate
 from exactdp.accounting.fdp.approximation import Approximation
 from exactdp.accounting.fdp.gaussian import GaussianTradeoff
 from exactdp.accounting.laws.law import Law, tilt
-from exactdp.accounting.pairs.base import Unsuitable
+from exactdp.accounting.pairs.base import Array, Unsuitable
 from exactdp.accounting.prv import Composition
 from exactdp.accounting.rdp import account
 from exactdp.accounting.rdp.bound import UpperBound
@@ -50,7 +50,7 @@ def rdp_epsilon(composition: Composition, *, delta: float, conversion: str = "op
 
 
 def gdp_mu(composition: Composition) -> Approximation:
-    """mu of the Gaussian curve that the composed loss tends to: 2 E[L] / sd[L], the worse direction. No bound.
+    """mu of the Gaussian curve the composed loss tends to: 2 E[L] / sd[L], the worse direction. No bound.
 
     Exact for composed Gaussians without sampling; for others the error falls slowly, as 1 / sqrt(steps).
 
@@ -122,7 +122,7 @@ def _mean_and_variance(law: Law) -> tuple[float, float]:
         return mean, float(p @ (middle - mean) ** 2)
 
 
-def _cells(law: Law) -> tuple[np.ndarray[tuple[int], np.dtype[np.float64]], np.ndarray[tuple[int], np.dtype[np.float64]]]:
+def _cells(law: Law) -> tuple[Array, Array]:
     """Ends of the cells of a bounded loss, and upper ends of their P-masses."""
     low, high = law.support
     if not (math.isfinite(low) and math.isfinite(high)):

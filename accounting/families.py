@@ -1,7 +1,7 @@
 """Mechanisms as plain data: family name and parameters, and back.
 
-A mechanism is a frozen dataclass of public parameters, perhaps with another mechanism among them; its record is
-`{"family": name, field: value, ...}`. Only registered families are read: a record never names code to run.
+A mechanism is a frozen dataclass of public parameters, perhaps with another mechanism among them; its record
+is `{"family": name, field: value, ...}`. Only registered families are read: a record never names code to run.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def register(family: Family) -> Family:
     Raises:
       ValueError: it is no frozen dataclass, or another class has the name.
     """
-    if not dataclasses.is_dataclass(family) or not cast(Any, family).__dataclass_params__.frozen:
+    parameters = getattr(family, "__dataclass_params__", None)
+    if parameters is None or not parameters.frozen:
         raise ValueError(f"family must be a frozen dataclass, got {family!r}")
     name = family.__name__
     if name in _BUILT_IN or _REGISTERED.get(name, family) is not family:
@@ -59,14 +60,18 @@ def encode(mechanism: Mechanism) -> dict[str, Any]:
     """The record of a mechanism: JSON types only, floats exact.
 
     Raises:
-      ValueError: its family is not registered, or a parameter is not a finite number, string, boolean, tuple of
-        such, or mechanism.
+      ValueError: its family is not registered, or a parameter is not a finite number, string, boolean, tuple
+        of such, or mechanism.
     """
     family = type(mechanism)
     if _find(family.__name__) is not family:
-        raise ValueError(f"mechanism must be of a registered family ({', '.join(names())}), got {mechanism!r}")
+        raise ValueError(
+            f"mechanism must be of a registered family ({', '.join(names())}), got {mechanism!r}"
+        )
     fields = dataclasses.fields(cast(Any, mechanism))
-    return {"family": family.__name__} | {f.name: _encode(f.name, getattr(mechanism, f.name)) for f in fields if f.init}
+    return {"family": family.__name__} | {
+        f.name: _encode(f.name, getattr(mechanism, f.name)) for f in fields if f.init
+    }
 
 
 def decode(record: Mapping[str, Any]) -> Mechanism:
@@ -107,7 +112,9 @@ def _encode(name: str, value: Any) -> Any:
     if hasattr(value, "item"):  # a NumPy number
         value = value.item()
     if not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise ValueError(f"{name} must be a finite number, string, boolean, tuple or mechanism, got {value!r}")
+        raise ValueError(
+            f"{name} must be a finite number, string, boolean, tuple or mechanism, got {value!r}"
+        )
     return value
 
 

@@ -3,15 +3,16 @@
 The file is JSON Lines: a header with the threat model, then one entry a line. Every line carries a digest of
 itself and of the line before, so that a changed, lost or reordered line is noticed.
 
-*Never under-counting.* `append` returns only after the line, ended by a newline, has been flushed and fsynced; the
-caller draws noise after that. So a line without its newline announces a release that did not start:
+*Never under-counting.* `append` returns only after the line, ended by a newline, has been flushed and
+fsynced; the caller draws noise after that. So a line without its newline announces a release that did not
+start:
 
 - a tail without a newline that is not a whole line is left out when read, and cut off by the next writer;
 - a tail that is a whole line but for the newline is counted all the same (over-counting is harmless);
 - a damaged line that does end in a newline is not what a torn write leaves: reading refuses the file.
 
-A tail can only be torn by a crash of the machine or a full disk. On a failed write, `append` cuts the file back
-to its last whole line and raises, and nothing has been announced.
+A tail can only be torn by a crash of the machine or a full disk. On a failed write, `append` cuts the file
+back to its last whole line and raises, and nothing has been announced.
 """
 
 from __future__ import annotations
@@ -84,7 +85,9 @@ class Ledger:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise BlockingIOError(error.errno, "ledger is open for writing elsewhere", str(self.path)) from None
+                raise BlockingIOError(
+                    error.errno, "ledger is open for writing elsewhere", str(self.path)
+                ) from None
             self._size = 0
             data = self.path.read_bytes()
             header, entries, whole, self._digest = _parse(data, str(self.path))
@@ -140,7 +143,9 @@ class Ledger:
           OSError: the disk refuses; the file is as before and nothing is announced.
         """
         if self._file is None:
-            raise ValueError("ledger must be open for writing: use Ledger(path, threat_model=...), not load or close")
+            raise ValueError(
+                "ledger must be open for writing: use Ledger(path, threat_model=...), not load or close"
+            )
         model = self.threat_model if threat_model is None else threat_model
         self.threat_model.require_same(model)
         steps = validate.count("count", count, minimum=1)
@@ -191,10 +196,18 @@ class Ledger:
         validate.one_of("accountant", accountant, ("prv", "rdp", "gdp"))
         composition = self.composition()
         if accountant == "prv":
-            return prv.epsilon(composition, delta=delta) if composition else Interval(0.0, 0.0, "empty ledger")
+            return (
+                prv.epsilon(composition, delta=delta) if composition else Interval(0.0, 0.0, "empty ledger")
+            )
         if not composition:
-            return UpperBound(0.0, math.nan) if accountant == "rdp" else Approximation(0.0, "empty ledger", "none needed")
-        return (composed.rdp_epsilon if accountant == "rdp" else composed.gdp_epsilon)(composition, delta=delta)
+            return (
+                UpperBound(0.0, math.nan)
+                if accountant == "rdp"
+                else Approximation(0.0, "empty ledger", "none needed")
+            )
+        return (composed.rdp_epsilon if accountant == "rdp" else composed.gdp_epsilon)(
+            composition, delta=delta
+        )
 
     def close(self) -> None:
         """Gives the lock back; reading goes on working."""
@@ -233,7 +246,7 @@ class Ledger:
         self._size += len(line)
 
     def _cut(self) -> None:
-        """Back to the last whole line. Should this fail as well, the tail is left out by whoever reads next."""
+        """Back to the last whole line. Should this fail too, whoever reads next leaves the tail out."""
         if self._file is not None:
             try:
                 os.ftruncate(self._file, self._size)

@@ -54,7 +54,8 @@ overrides=()
 for shim in "$shims"/*/; do overrides+=("--override_repository=$(basename "$shim")=${shim%/}"); done
 bazel=(bazel "--output_user_root=$work/output")
 trap '"${bazel[@]}" shutdown >/dev/null 2>&1; chmod -R u+w "$work"; rm -rf "$work"' EXIT
-options=("${overrides[@]}" --noincompatible_use_python_toolchains "--python_path=$python" --noshow_progress
+options=("${overrides[@]}" --noincompatible_use_python_toolchains "--python_path=$python"
+  --noshow_progress --symlink_prefix=/
   --test_env=OPENBLAS_CORETYPE --test_env=OPENBLAS_L2_SIZE)
 "${bazel[@]}" build //... "${options[@]}"
 # shellcheck disable=SC2086  # BAZEL_TESTS is a list of patterns

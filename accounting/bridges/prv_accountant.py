@@ -1,8 +1,9 @@
 """Any mechanism as a privacy random variable of the prv-accountant package (0.2).
 
 That package composes random variables given by the distribution function of the loss under P, conditioned on
-its being finite. It treats the mass at infinity as a known constant, assumes the domain [-L, L] to hold all but a
-small mass, and states its error as (eps_error, delta_error). Imported when used, with its warnings left out.
+its being finite. It treats the mass at infinity as a known constant, assumes the domain [-L, L] to hold all
+but a small mass, and states its error as (eps_error, delta_error). Imported when used, with its warnings left
+out.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def privacy_random_variable(mechanism: Mechanism, *, direction: Literal["remove"
     """A `prv_accountant.PrivacyRandomVariable` of the loss of one step.
 
     cdf(t) = P(L <= t | L < inf) from the masses of the law; `rdp(order)` is
-    log E[exp((order - 1) L) | L < inf] / (order - 1), from which that package sizes its domain; `pm_inf` is P(L = inf).
+    log E[exp((order - 1) L) | L < inf] / (order - 1), from which that package sizes its domain; `pm_inf` is
+    P(L = inf).
 
     Args:
       mechanism: a pair or a sampled pair that releases something.
@@ -113,7 +115,7 @@ def distribution(law: Law, t: Array) -> Array:
 
 
 def _atom_at(law: Law, loss: float) -> float:
-    """P(L = loss | L < inf) at the lower end of the support, from a cell that is hardly wider than a point."""
+    """P(L = loss | L < inf) at the lower end of the support, from a cell hardly wider than a point."""
     edge = np.nextafter(loss + 1e-12 * (1.0 + abs(loss)), math.inf)
     return float(law.masses(np.array([edge])).p[0]) / (1.0 - law.infinity_mass)
 
@@ -139,4 +141,3 @@ def _package() -> Any:
     except ImportError as error:
         raise ImportError('prv-accountant is needed here: pip install "exactdp[bridges]"') from error
     return prv_accountant
-

@@ -5,28 +5,28 @@ For a pair (P, Q), the null hypothesis Q and x >= 0 let
     C(x) = 1 - sup_A [P(A) - x Q(A)] = E min(dP, x dQ).
 
 C is concave (a minimum of linear functions inside an expectation), non-decreasing, C(0) = 0,
-C(x) <= 1 - (P-mass where Q has none) and C(x) <= x (1 - (Q-mass where P has none)). The trade-off curve is its
-conjugate: the tests {dP/dQ > x} are optimal (Neyman-Pearson) and f is convex, so that
+C(x) <= 1 - (P-mass where Q has none) and C(x) <= x (1 - (Q-mass where P has none)). The trade-off curve is
+its conjugate: the tests {dP/dQ > x} are optimal (Neyman-Pearson) and f is convex, so that
 
     f(fpr) = max_{x >= 0} C(x) - x fpr.                                                                    (*)
 
 With delta of the two directions, C(x) = 1 - delta_PQ(log x) for x >= 1, and for x <= 1
-C(x) = x (1 - delta_QP(-log x)): E min(dP, x dQ) = x E min(dQ, dP / x). Non-negative epsilons suffice, and C keeps
-its relative accuracy where it is small.
+C(x) = x (1 - delta_QP(-log x)): E min(dP, x dQ) = x E min(dQ, dP / x). Non-negative epsilons suffice, and C
+keeps its relative accuracy where it is small.
 
 *Lower envelope.* Every sampled x with C(x) >= low gives f(fpr) >= low - x fpr, by (*).
 
-*Upper envelope.* Between neighbouring samples x_i < x_k, concavity puts C below the extension of any chord from
-the left and from the right:
+*Upper envelope.* Between neighbouring samples x_i < x_k, concavity puts C below the extension of any chord
+from the left and from the right:
 
     C(x) <= A(x) = up_i + a (x - x_i),   a = min_{j < i} (up_i - low_j) / (x_i - x_j),
     C(x) <= B(x) = up_k - b (x_k - x),   b = max(0, max_{j > k} (low_j - up_k) / (x_j - x_k)).
 
 Each a is valid: C(x) <= C_i + (x - x_i) (C_i - C_j) / (x_i - x_j) is increasing in C_i and decreasing in C_j.
-Left of the first sample a = 1 - missing mass serves, right of the last one B = 1 - infinity mass. For *any* v in
-[x_i, x_k] the polygon through (x_i, up_i), (v, max(A(v), B(v))), (x_k, up_k) lies above min(A, B): left of v it lies
-above the chord of A, right of v above that of B. So a crossing point v that is only known roughly costs
-sharpness, never validity. The maximum in (*) over a polygon is at a vertex.
+Left of the first sample a = 1 - missing mass serves, right of the last one B = 1 - infinity mass. For *any* v
+in [x_i, x_k] the polygon through (x_i, up_i), (v, max(A(v), B(v))), (x_k, up_k) lies above min(A, B): left of
+v it lies above the chord of A, right of v above that of B. So a crossing point v that is only known roughly
+costs sharpness, never validity. The maximum in (*) over a polygon is at a vertex.
 
 Roundings: x = e^epsilon is good to one unit in the last place, and every operation below is widened by 4 to 8
 units of its operands.

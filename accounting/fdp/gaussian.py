@@ -92,7 +92,9 @@ def poisson_clt(noise_multiplier: float, *, sampling_probability: float, num_ste
     exponent = sigma**-2
     growth = math.sqrt(math.expm1(exponent)) if exponent < 700.0 else math.exp(min(0.5 * exponent, 709.0))
     return Approximation(
-        q * math.sqrt(steps) * growth, "mu of the central limit, Poisson sampling", "arXiv 1911.11607, Section 3"
+        q * math.sqrt(steps) * growth,
+        "mu of the central limit, Poisson sampling",
+        "arXiv 1911.11607, Section 3",
     )
 
 

@@ -56,8 +56,8 @@ def membership_ppv(curve: TradeoffCurve, *, fpr: float, prior: float) -> float:
       prior: share of present records among the tested, in [0, 1].
 
     Returns:
-      The bound; 1 where no record that is absent is ever reported (`fpr` 0 or `prior` 1), 0 where `prior` is 0 and
-      `fpr` is positive.
+      The bound; 1 where no record that is absent is ever reported (`fpr` 0 or `prior` 1), 0 where `prior` is
+      0 and `fpr` is positive.
 
     Raises:
       ValueError: an argument is outside [0, 1].
@@ -79,8 +79,8 @@ def attribute_advantage(curve: TradeoffCurve, *, ball: Interval) -> Interval: ..
 def attribute_advantage(curve: TradeoffCurve, *, ball: float | Interval) -> float | Interval:
     """Upper bound on an attribute-inference adversary's advantage under feature DP: 1 - f(Ball).
 
-    Ball(X, u, d, rho) is the largest mass that the attribute's law given the public features puts in a ball of
-    radius rho: what a guess hits without the release. The bound is empty as Ball approaches 1.
+    Ball(X, u, d, rho) is the largest mass that the attribute's law given the public features puts in a ball
+    of radius rho: what a guess hits without the release. The bound is empty as Ball approaches 1.
 
     Args:
       curve: trade-off curve guaranteed under feature DP.

@@ -23,8 +23,6 @@ _ROUNDS = 14
 _START = 13
 DIRECTIONS = ("worst", "remove", "add")
 Direction = Literal["worst", "remove", "add"]
-
-
 Composition = Sequence[tuple[Mechanism, int]]
 
 
@@ -52,7 +50,7 @@ def tradeoff(
     - `"add"`: the null hypothesis is P; this curve is the inverse of the other one;
     - `"worst"`: the convex envelope of the smaller of the two, which is symmetric. It is the largest convex
       curve that holds whichever of the two data sets the adversary tests for, and equivalent to all
-      the (epsilon, delta) guarantees in both directions. The smaller of the two curves itself may be above it.
+      the (epsilon, delta) guarantees in both directions. The smaller of the two may be above it.
 
     Args:
       composition: (mechanism, count) pairs; all of a direction are composed before the directions meet.
@@ -68,7 +66,8 @@ def tradeoff(
     Raises:
       ValueError: an argument is out of range.
 
-    Source: Dong, Roth and Su 2022 (arXiv 1905.02383), Proposition 2.12 and Section 4.1; envelopes: see `fdp.envelope`.
+    Source: Dong, Roth and Su 2022 (arXiv 1905.02383), Proposition 2.12 and Section 4.1; envelopes: see
+    `fdp.envelope`.
     """
     rates = np.array([validate.probability("fpr", value) for value in fpr], dtype=np.float64)
     query = _Query(composition, direction, tolerance)
@@ -79,7 +78,11 @@ def tradeoff(
 
 
 def curve(
-    composition: Composition, *, direction: Direction = "worst", tolerance: float = 1e-4, smallest_fpr: float = 1e-6
+    composition: Composition,
+    *,
+    direction: Direction = "worst",
+    tolerance: float = 1e-4,
+    smallest_fpr: float = 1e-6,
 ) -> TradeoffBracket:
     """The whole trade-off curve, between two piecewise-linear ones.
 
@@ -87,7 +90,8 @@ def curve(
       composition: as in `tradeoff`.
       direction: as in `tradeoff`.
       tolerance: width aimed at, on a grid of 65 rates dense at both ends.
-      smallest_fpr: the least positive rate of the grid, in (0, 0.1]; the bracket is valid, if wider, below it.
+      smallest_fpr: the least positive rate of the grid, in (0, 0.1]; the bracket is valid, if wider, below
+        it.
 
     Raises:
       ValueError: an argument is out of range.
@@ -106,11 +110,13 @@ class _Query:
 
     def __init__(self, composition: Composition, direction: Direction, tolerance: float) -> None:
         validate.one_of("direction", direction, DIRECTIONS)
-        self.composition, self.direction = list(composition), direction
+        self.composition = list(composition)
+        self.direction: Direction = direction
         self.tolerance = validate.open_probability("tolerance", tolerance)
         # delta_PQ is what the right half (x >= 1) needs, delta_QP the left half.
         opposite: dict[Direction, Direction] = {"worst": "worst", "remove": "add", "add": "remove"}
-        self.right, self.left = direction, opposite[direction]
+        self.right: Direction = direction
+        self.left: Direction = opposite[direction]
         infinite, missing = _lost_masses(self.composition)
         if direction == "worst":
             infinite = missing = max(infinite, missing)
@@ -172,14 +178,17 @@ class _Query:
         if self.direction != "worst":
             points |= {(False, e) for e in np.linspace(0.0, low, _START).tolist() if e > 0.0}
         # Beyond the largest loss C is constant: bounded losses have a kink there.
-        for right, largest in zip((True, False), _largest_losses(self.composition, self.direction), strict=True):
+        for right, largest in zip(
+            (True, False), _largest_losses(self.composition, self.direction), strict=True
+        ):
             limit = math.log(1.0 / (least if right else rest))
             if largest <= limit and (right or self.direction != "worst"):
                 points.add((right, max(largest, 0.0)))
         self._evaluate(points - {(False, 0.0)})
 
     def _evaluate(self, points: set[tuple[bool, float]]) -> None:
-        for right, direction in ((True, self.right), (False, self.left)):
+        sides: list[tuple[bool, Direction]] = [(True, self.right), (False, self.left)]
+        for right, direction in sides:
             epsilons = sorted(e for side, e in points if side == right)
             if epsilons:
                 deltas = prv.delta_curve(self.composition, epsilons=epsilons, direction=direction)

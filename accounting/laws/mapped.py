@@ -120,7 +120,11 @@ class MappedLaw(Law):
         if self.add:
             u = u[::-1]
         known = np.isfinite(u)
-        base = self.pair.masses(u[known])
+        if not known.any():  # every edge lies where no finite u maps to
+            whole = self.pair.masses(np.zeros(1))
+            base = Masses(*(np.array([x.sum()]) for x in (whole.p, whole.q, whole.p_error, whole.q_error)))
+        else:
+            base = self.pair.masses(u[known])
         empty = np.zeros(len(edges) + 1 - len(base.p))
         p, q_mass, p_error, q_error = (
             np.concatenate([empty, x]) for x in (base.p, base.q, base.p_error, base.q_error)
@@ -156,7 +160,7 @@ class MappedLaw(Law):
         return Nodes(loss, log_p, rule.log_alias, tail)
 
     def decay(self, *, order: float, log_moment: float) -> Decay | None:
-        cells = self.pair.density(slope=1.0 + order)
+        cells = self.pair.density(slope=1.0 if self.add else 1.0 + order)
         if cells is None:
             return None
         u, step = cells.u, np.diff(cells.u)

@@ -55,6 +55,14 @@ class Atomic(base.Pair):
         return bool(mirrored and self.infinity_mass == self.missing_mass)
 
     @property
+    def binary(self) -> tuple[tuple[float, float, float], tuple[float, float, float]] | None:
+        a = self.atoms
+        if len(a.u) != 2:
+            return None
+        low, high = ((float(a.u[i]), float(a.p[i]), float(a.q[i])) for i in (0, 1))
+        return low, high
+
+    @property
     def support(self) -> tuple[float, float]:
         u = self.atoms.u
         return float(u[0]), float(u[-1])

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from exactdp.accounting import validate
-from exactdp.accounting.pairs import base, panels
+from exactdp.accounting.pairs import base, crossing, panels
 
 _EPS = float(np.finfo(np.float64).eps)
-_MAX = float(np.finfo(np.float64).max)
 
 Function = Callable[[base.Array], base.Array]
 
@@ -82,12 +81,18 @@ class Custom(base.Pair):
         """Brackets in x of where the loss crosses each edge."""
         slack = self.loss_error * np.maximum(1.0, np.abs(edges))
         both = np.concatenate([edges - slack, edges + slack])
-        first, last = _bisect(self.loss, both, low, high, increasing)
+        first, last = crossing.bracket(self.loss, both, low, high, increasing)
         n = len(edges)
         return (first[:n], last[n:]) if increasing else (first[n:], last[:n])
 
     def _cells(
-        self, cdf: Function, sf: Function, low: float, high: float, x: tuple[base.Array, base.Array], increasing: bool
+        self,
+        cdf: Function,
+        sf: Function,
+        low: float,
+        high: float,
+        x: tuple[base.Array, base.Array],
+        increasing: bool,
     ) -> tuple[base.Array, base.Array]:
         """Masses of the cells of the loss on one piece, and bounds of their errors."""
         order = slice(None) if increasing else slice(None, None, -1)
@@ -111,49 +116,6 @@ class Custom(base.Pair):
 def _at(tail: Function, x: base.Array) -> base.Array:
     with np.errstate(under="ignore", over="ignore"):
         return np.asarray(tail(x), dtype=np.float64)
-
-
-def _key(x: base.Array) -> np.ndarray:
-    """Integers ordered as the floats are."""
-    bits = np.asarray(x, dtype=np.float64).view(np.int64)
-    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
-
-
-def _float(key: np.ndarray) -> base.Array:
-    return np.where(key < 0, np.int64(-(2**63)) - key, key).view(np.float64)
-
-
-def _bisect(
-    loss: Function, values: base.Array, low: float, high: float, increasing: bool
-) -> tuple[base.Array, base.Array]:
-    """Neighbouring floats between which `loss` crosses each value; an end twice where it never does."""
-    a = np.full(len(values), max(low, -_MAX))
-    b = np.full(len(values), min(high, _MAX))
-
-    def below(x: base.Array) -> np.ndarray:
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            y = np.asarray(loss(x), dtype=np.float64)
-        if np.isnan(y).any():
-            raise ValueError(f"loss must be a number inside the outcomes, got nan at {x[np.isnan(y)][0]}")
-        return y <= values if increasing else y > values
-
-    left, right = _key(a), _key(b)
-    # Ends of infinite range are only ever limits; finite ends are asked a float inside.
-    left, right = left + 1, right - 1
-    never, always = ~below(_float(left)), below(_float(right))
-    while True:
-        gap = right - left
-        open_ = gap > 1
-        # Differences of keys may pass 2^63: halve first.
-        wide = (right // 2 - left // 2) > 1
-        if not (open_ | wide).any():
-            break
-        middle = left // 2 + right // 2 + (left % 2 + right % 2) // 2
-        here = below(_float(middle))
-        left, right = np.where(here, middle, left), np.where(here, right, middle)
-    first, second = _float(left), _float(right)
-    first, second = np.where(never, low, first), np.where(never, low, second)
-    return np.where(always, high, first), np.where(always, high, second)
 
 
 def from_cdf(
@@ -261,7 +223,7 @@ def _limits(loss: Function, x: base.Array) -> base.Array:
     with np.errstate(all="ignore"):
         values = np.asarray(loss(x), dtype=np.float64)
     if np.isnan(values).any():
-        raise ValueError(f"loss must be a number at {x[np.isnan(values)][0]} (or state loss_support), got nan")
+        raise ValueError(f"loss must be a number at {x[np.isnan(values)][0]} (or state loss_support)")
     return values
 
 
@@ -280,10 +242,10 @@ def from_density(
 ) -> Custom:
     """A pair from two log densities, integrated numerically.
 
-    With x = center + scale sinh(y), adaptive panels in y are halved until two Gauss-Legendre rules agree to
-    1e-13 of the panel's mass. What is stated as `relative_error` is ten times the largest disagreement: an
-    estimate, right for densities that are smooth between the panels, not a proof. Use `from_cdf` where
-    distribution functions with a known error exist.
+    With x = center + scale sinh(y), panels in y are halved until two Gauss-Legendre rules agree to 1e-13 of
+    the panel's mass (in the tails, to the rounding of its logarithm). What is stated as `relative_error` is
+    ten times the largest disagreement: an estimate, right for densities that are smooth between the panels,
+    not a proof. Use `from_cdf` where distribution functions with a known error exist.
 
     Args:
       log_p: x -> log density under P, vectorised; it may be -inf.
@@ -331,13 +293,15 @@ class _Table:
     def __init__(self, log_density: Function, knots: base.Array, center: float, scale: float) -> None:
         self._log_density, self._center, self._scale = log_density, center, scale
         edges = np.unique(np.concatenate([np.linspace(knots[0], knots[-1], 65), knots]))
-        for _ in range(40):
+        while True:
             coarse, fine = self._panels(edges, 12), self._panels(edges, 20)
-            bad = np.abs(coarse - fine) > 1e-13 * fine + 1e-304
+            # What rounding alone does grows with the size of the logarithm.
+            size = np.abs(np.log(np.maximum(fine, 1e-304)))
+            bad = np.abs(coarse - fine) > (1e-13 + 1e-15 * size) * fine + 1e-304
             if not bad.any():
                 break
             if len(edges) > 50_000:
-                raise ValueError("log density must be smooth between the turning points; integration did not end")
+                raise ValueError("log density must be smooth between the turning points; it is not")
             edges = np.sort(np.concatenate([edges, 0.5 * (edges[1:] + edges[:-1])[bad]]))
         gap = np.abs(coarse - fine) / np.maximum(fine, 1e-290)
         self.relative_error = 10.0 * float(gap.max()) + 4 * _EPS * len(edges)
@@ -356,7 +320,8 @@ class _Table:
         h = 0.5 * (high - low)
         y = (low + h)[:, None] + h[:, None] * x[None, :]
         with np.errstate(all="ignore"):
-            log_f = self._log_density(self._center + self._scale * np.sinh(y)) + np.log(self._scale * np.cosh(y))
+            log_f = self._log_density(self._center + self._scale * np.sinh(y))
+            log_f = log_f + np.log(self._scale * np.cosh(y))
             value = np.exp(log_f) @ np.exp(log_weight)
         return np.asarray(h * np.where(np.isnan(value), 0.0, value))
 

@@ -82,7 +82,9 @@ class Dirichlet(base.Pair):
         low, high = low + self._mode, high + self._mode
         s = 0.5 if low <= 0.0 <= high else _expit(min(abs(low), abs(high)))
         loss = 4.0 * s * (1.0 - s) * math.sin(0.5 * min(a, math.pi)) ** 2
-        return math.inf if loss >= 1.0 or (s == 0.5 and a >= math.pi) else -0.5 * self._power * math.log1p(-loss)
+        return (
+            math.inf if loss >= 1.0 or (s == 0.5 and a >= math.pi) else -0.5 * self._power * math.log1p(-loss)
+        )
 
     def masses(self, edges: base.Array) -> base.Masses:
         x = edges / self.scaling
@@ -178,7 +180,9 @@ class Dirichlet(base.Pair):
 
 
 def _expit(x: float) -> float:
-    return 1.0 / (1.0 + math.exp(-x)) if x >= 0.0 else math.exp(x) / (1.0 + math.exp(x)) if x > -700.0 else 0.0
+    return (
+        1.0 / (1.0 + math.exp(-x)) if x >= 0.0 else math.exp(x) / (1.0 + math.exp(x)) if x > -700.0 else 0.0
+    )
 
 
 def _fall(a: float, n: float, depth: float, sign: float) -> float:

@@ -89,7 +89,9 @@ class DiscreteGaussian(atoms.Atomic):
             x = np.arange(-wide, distance + wide + 1)
         x = x.astype(np.float64)
         # A mass at z standard deviations has the relative rounding z^2; z^2 > 1500 is no float.
-        return atoms.Atoms(self._loss(x), self._pmf(x - distance), self._pmf(x), _EPS * (12.0 + 0.5 * _REACH**2))
+        return atoms.Atoms(
+            self._loss(x), self._pmf(x - distance), self._pmf(x), _EPS * (12.0 + 0.5 * _REACH**2)
+        )
 
     @property
     def _listed(self) -> bool:

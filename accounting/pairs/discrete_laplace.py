@@ -45,7 +45,7 @@ class DiscreteLaplace(atoms.Atomic):
 
     def _build(self) -> atoms.Atoms:
         b, distance = float(self.noise_multiplier), int(self.sensitivity)
-        x = np.arange(distance + 1)
+        x = np.arange(distance + 1, dtype=np.float64)
         decay = math.exp(-1.0 / b)
         point = -math.expm1(-1.0 / b) / (1.0 + decay)  # Pr[0]
         # Ends carry the tails: x <= 0 and x >= sensitivity, Pr[0] / (1 - decay) each at distance 0.

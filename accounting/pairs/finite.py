@@ -68,13 +68,15 @@ class Finite(atoms.Atomic):
         both = (p > 0.0) & (q > 0.0)
         p, q = p[both], q[both]
         near = np.abs(p - q) < 0.5 * np.minimum(p, q)
-        # p - q is exact when the two are within a factor 2; the logarithm then keeps its digits near 0.
-        u = np.where(near, np.log1p(np.where(near, (p - q) / q, 0.0)), np.log(p) - np.log(q))
+        with np.errstate(over="ignore", under="ignore", divide="ignore"):
+            ratio = p / q
+            plain = (ratio > 1e-300) & (ratio < 1e300)
+            u = np.where(plain, np.log(ratio), np.log(p) - np.log(q))
+            # p - q is exact when the two are within a factor 2; the logarithm then keeps its digits near 0.
+            u = np.where(near, np.log1p(np.where(near, (p - q) / q, 0.0)), u)
         values, place = np.unique(u, return_inverse=True)
         merged_p, merged_q = np.zeros(len(values)), np.zeros(len(values))
         np.add.at(merged_p, place, p)
         np.add.at(merged_q, place, q)
         largest = int(np.bincount(place).max())
-        # Logarithms of tiny masses are large: their difference is known to a few units of the larger.
-        scale = 1.0 + float(np.max((np.abs(np.log(p)) + np.abs(np.log(q))) / np.maximum(np.abs(u), 0.4)))
-        return atoms.Atoms(values, merged_p, merged_q, _EPS * (6.0 + 2.0 * scale + largest))
+        return atoms.Atoms(values, merged_p, merged_q, _EPS * (8.0 + largest))

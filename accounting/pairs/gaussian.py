@@ -37,7 +37,8 @@ class Gaussian(base.Pair):
     def __post_init__(self) -> None:
         validate.positive("noise_multiplier", self.noise_multiplier)
         validate.positive("sensitivity", self.sensitivity)
-        validate.positive("sensitivity / noise_multiplier", self.mu)
+        if not 1e-150 < self.mu < 1e150:
+            raise ValueError(f"sensitivity / noise_multiplier must be in (1e-150, 1e150), got {self.mu}")
 
     @property
     def mu(self) -> float:
@@ -67,7 +68,9 @@ class Gaussian(base.Pair):
 
     def masses(self, edges: base.Array) -> base.Masses:
         mu = self.mu
-        (p, p_error), (q, q_error) = (_normal_cells(edges / mu - sign * 0.5 * mu) for sign in (1, -1))
+        (p, p_error), (q, q_error) = (
+            _normal_cells(edges / mu - sign * 0.5 * mu, np.abs(edges / mu) + 0.5 * mu) for sign in (1, -1)
+        )
         return base.Masses(p, q, p_error, q_error)
 
     def quadrature(
@@ -96,8 +99,13 @@ class Gaussian(base.Pair):
         return base.DensityCells(u, -0.5 * z * z - math.log(mu * math.sqrt(2 * math.pi)), -z / mu)
 
 
-def _normal_cells(z: base.Array) -> tuple[base.Array, base.Array]:
-    """Masses of a standard normal between edges `z`, and bounds of their absolute errors."""
+def _normal_cells(z: base.Array, size: base.Array) -> tuple[base.Array, base.Array]:
+    """Masses of a standard normal between edges `z`, and bounds of their absolute errors.
+
+    Args:
+      z: edges, increasing.
+      size: sum of the magnitudes that each edge is the difference of; its rounding moves the edge.
+    """
     lower, upper = special.ndtr(z), special.ndtr(-z)
     left = z <= 0
     mass = np.empty(len(z) + 1)
@@ -106,8 +114,8 @@ def _normal_cells(z: base.Array) -> tuple[base.Array, base.Array]:
     inner = np.where(left[1:], lower[1:] - lower[:-1], upper[:-1] - upper[1:])
     straddle = left[:-1] & ~left[1:]
     mass[1:-1] = np.where(straddle, 1.0 - lower[:-1] - upper[1:], inner)
-    # The edge itself is known to a relative 2^-52: that moves a tail by z^2 of it.
-    unit = 4.0 * _EPS * (1.0 + z * z)
+    # An edge off by eps * size moves its tail by the hazard rate (at most 1 + |z|) times that.
+    unit = 4.0 * _EPS * (1.0 + z * z + (1.0 + np.abs(z)) * size)
     tail = np.minimum(lower, upper) * unit
     error = np.empty_like(mass)
     error[0], error[-1] = tail[0], tail[-1]

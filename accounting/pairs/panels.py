@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exactdp.accounting.pairs.base import Array, Unsuitable
 
@@ -43,7 +44,12 @@ class Density:
     log_growth: Callable[[float, float, float], float]
 
     def lay(
-        self, start: float, *, rightward: bool, depth: float = DEEPEST, extra: Callable[[float], float] | None = None
+        self,
+        start: float,
+        *,
+        rightward: bool,
+        depth: float = DEEPEST,
+        extra: Callable[[float], float] | None = None,
     ) -> Array:
         """Edges of panels from `start` outward until the log density has fallen by `depth`.
 
@@ -126,13 +132,13 @@ class Density:
         return value, value * _EPS * (24.0 + 8.0 * deepest)
 
 
-def _sums(values: Array, starts: Array, stops: Array) -> Array:
+def _sums(values: Array, starts: NDArray[np.intp], stops: NDArray[np.intp]) -> Array:
     sums = np.add.reduceat(np.append(values, 0.0), starts)
     return np.where(stops > starts, sums, 0.0)
 
 
 @functools.lru_cache(maxsize=256)
-def gauss(degree: int) -> tuple[base.Array, base.Array]:
+def gauss(degree: int) -> tuple[Array, Array]:
     """Gauss-Legendre nodes in (-1, 1) and the logarithms of their weights, good to 4 units each."""
     start, _ = np.polynomial.legendre.leggauss(degree)
     x = start.astype(np.longdouble)

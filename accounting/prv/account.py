@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal, Protocol
 
 from exactdp.accounting import validate
@@ -48,13 +48,18 @@ def _components(composition: Composition, direction: Direction) -> list[Componen
             raise ValueError(f"composition must hold pairs or sampled pairs, got {mechanism!r}")
         counts[mechanism] = counts.get(mechanism, 0) + validate.count("num_steps", count)
     laws = [(m.directions(), n) for m, n in counts.items() if n > 0]
-    known = [(both, n) for both, n in laws if both is not None]
+    known = [(both, n) for both, n in laws if both is not None and any(_tells(law) for law in both)]
     sides = [[(both[i], n) for both, n in known] for i in (0, 1)]
     if direction != "worst":
         return [sides[0 if direction == "remove" else 1]]
     if all(both[0] is both[1] for both, _ in known):
         return [sides[0]]
     return list(sides)
+
+
+def _tells(law: Law) -> bool:
+    """Whether the loss is ever other than 0."""
+    return law.support != (0.0, 0.0) or law.infinity_mass > 0.0
 
 
 def epsilon(
@@ -90,22 +95,23 @@ def epsilon(
         raise ValueError(f"delta must be >= 1e-300, got {delta}")
     log_delta = math.log(delta)
 
-    def answer(components: Components) -> Interval:
+    def answer(components: Components, floor: float) -> Interval:
         free = sum(n * math.log1p(-law.infinity_mass) for law, n in components)
         infinite = -math.expm1(free)
         if infinite * (1.0 - 1e-12) > delta:
             return Interval(math.inf, math.inf, "closed form")
         if infinite * (1.0 + 1e-12) >= delta:
             return Interval(_least(components, log_delta, engine), math.inf, "closed form")
-        found = _epsilon(components, delta, log_delta, tolerance, engine)
-        top = sum(n * law.support[1] for law, n in components)
-        if math.isfinite(top) and infinite == 0.0:
-            # delta(eps) <= 1 - e^{eps - top}, whatever the law.
-            cap = max(0.0, top + math.log1p(-delta) + 1e-14 * (1.0 + abs(top)))
-            return Interval(min(found.lower, cap), min(found.upper, cap), found.engine)
-        return found
+        return _epsilon(components, delta, log_delta, tolerance, engine, floor)
 
-    return _worst(composition, direction, answer)
+    worst: Interval | None = None
+    for components in _components(composition, direction):
+        floor = worst.lower if worst is not None else -math.inf
+        found = answer(components, floor) if components else Interval(0.0, 0.0, "closed form")
+        worst = found if worst is None else worst.maximum(found)
+    if worst is None:
+        raise ValueError("composition must hold at least one (mechanism, count), got none")
+    return worst
 
 
 def _least(components: Components, log_delta: float, engine: Engine) -> float:
@@ -160,13 +166,6 @@ def _check(engine: str, tolerance: float | None) -> None:
         validate.positive("tolerance", tolerance)
 
 
-def _worst(
-    composition: Composition, direction: Direction, answer: Callable[[Components], Interval]
-) -> Interval:
-    sides = _components(composition, direction)
-    return _combine([answer(c) if c else Interval(0.0, 0.0, "closed form") for c in sides])
-
-
 def _combine(intervals: Sequence[Interval]) -> Interval:
     worst = intervals[0]
     for other in intervals[1:]:
@@ -180,64 +179,120 @@ def _smoothing(tolerance: float, order: float) -> float:
 
 
 def _epsilon(
-    components: Components, delta: float, log_delta: float, tolerance: float | None, engine: Engine
+    components: Components,
+    delta: float,
+    log_delta: float,
+    tolerance: float | None,
+    engine: Engine,
+    floor: float = -math.inf,
 ) -> Interval:
+    """epsilon(delta) in one direction; where it is certainly below `floor`, without refinement."""
     if engine in ("auto", "closed form"):
         form = closed.find(components)
         if form is not None:
             return Interval(form.invert(delta, upper=False), form.invert(delta, upper=True), "closed form")
         if engine == "closed form":
             raise ArithmeticError("this composition has no closed form")
+    found: Interval | None = None
     if engine in ("auto", "contour"):
         try:
-            return _by_contour(components, log_delta, tolerance)
+            found = _by_contour(components, log_delta, tolerance)
         except Unsuitable:
             if engine == "contour":
                 raise
-    return _by_lattice(components, log_delta, tolerance)
+        else:
+            enough = tolerance or 1e-4 * max(found.upper, 0.01)
+            if engine == "contour" or found.width <= enough or found.upper <= floor:
+                return found
+    try:
+        other = _by_lattice(components, log_delta, tolerance, floor)
+    except Unsuitable:
+        if found is None:
+            raise
+        return found
+    return other if found is None else found.intersect(other)
 
 
 def _invert(curve: Curve, log_delta: float, start: float, name: str) -> Interval:
     upper = saddle.invert(curve, log_delta, start=start, upper=True)
-    lower = saddle.invert(curve, log_delta, start=upper, upper=False)
+    lower = saddle.invert(curve, log_delta, start=min(start, upper), upper=False)
     return Interval(min(lower, upper), upper, name)
 
 
 def _by_contour(components: Components, log_delta: float, tolerance: float | None) -> Interval:
-    at = contour.find(components, log_delta=log_delta)
-    start = at.epsilon
+    best: Interval | None = None
+    bounded = math.isfinite(saddle.order_limit(components))
+    for share in (0.8, 0.95, 0.999) if bounded else (1.0,):
+        at = contour.find(components, log_delta=log_delta, share=share)
+        start = best.upper if best is not None else contour.start(at, log_delta)
+        try:
+            found = _contour_at(components, at, start, log_delta, tolerance)
+        except Unsuitable:
+            if best is None and share == (0.999 if bounded else 1.0):
+                raise
+            continue
+        best = found if best is None else best.intersect(found)
+        if best.width <= (tolerance or 1e-6 * max(best.upper, 0.01)) or not bounded:
+            break
+    if best is None:
+        raise Unsuitable("no order gives a contour")
+    return best
+
+
+def _contour_at(
+    components: Components, at: contour.Cumulants, start: float, log_delta: float, tolerance: float | None
+) -> Interval:
+    """epsilon(delta) by the contour through one order, smoothed where its decay is not known."""
     try:
         curve = contour.Contour(components, at, epsilon=start, log_tolerance=_LOG_TOLERANCE)
+        return _invert(curve, log_delta, start, "contour")
     except Unsuitable:
-        wanted = tolerance or 1e-6 * max(start, 0.01)
-        eta = _smoothing(wanted, at.order)
+        pass
+    # Nothing is proved about the integrand's decay, or not enough: smooth it, as little as serves.
+    wanted = tolerance or 1e-6 * max(start, 0.01)
+    eta = _smoothing(wanted, at.order)
+    found = None
+    for _ in range(3):
         curve = contour.Contour(components, at, epsilon=start, log_tolerance=_LOG_TOLERANCE, eta=eta)
-    return _invert(curve, log_delta, start, "contour")
+        found = _invert(curve, log_delta, start, "contour")
+        wanted = tolerance or 1e-6 * max(found.upper, 0.01)
+        if found.width <= wanted:
+            break
+        eta, start = 0.8 * eta * math.sqrt(wanted / found.width), found.upper
+    if found is None:
+        raise Unsuitable("no smoothing gives a contour")
+    return found
 
 
-def _by_lattice(components: Components, log_delta: float, tolerance: float | None) -> Interval:
-    at = lattice.find(components, log_delta=log_delta)
+def _by_lattice(components: Components, log_delta: float, tolerance: float | None, floor: float) -> Interval:
+    plan = lattice.Plan(components, log_delta=log_delta)
+    at = plan.saddle(log_delta=log_delta)
     start, size, best = at.epsilon, _FIRST, None
+    top = sum(n * law.support[1] for law, n in components)
+    # delta(eps) <= 1 - e^{eps - top} whatever the law, where no loss is infinite.
+    finite = math.isfinite(top) and not any(law.infinity_mass for law, _ in components)
+    cap = max(0.0, top - math.exp(log_delta) + 1e-14 * (1.0 + abs(top))) if finite else math.inf
     for attempt in range(5):
-        curve = lattice.Lattice(
-            components, order=at.order, epsilon=start, log_delta=log_delta, log2_size=size
-        )
+        start = min(start, cap)
+        curve = plan.curve(order=at.order, epsilon=start, log_delta=log_delta, log2_size=size)
+        before = best.width if best is not None else math.inf
         try:
             found = _invert(curve, log_delta, start, "lattice")
         except Unsuitable:
             found = None
         if found is not None:
+            found = Interval(min(found.lower, cap), min(found.upper, cap), found.engine)
             best = found if best is None else best.intersect(found)
         wanted = tolerance or 1e-6 * max(best.upper if best else 0.01, 0.01)
-        if best is not None and best.width <= wanted:
+        if best is not None and (best.width <= wanted or best.upper <= floor):
             break
-        if attempt == 0:
+        if attempt == 0 and best is not None:
             # The saddle-point estimate that gave the order may be far off: take the order of epsilon itself.
-            start = best.upper if best is not None else start
-            at = lattice.find(components, log_delta=log_delta, epsilon=start)
-            if best is not None and abs(at.epsilon - start) > 1.0 / at.order:
+            again = plan.saddle(epsilon=best.upper)
+            if abs(again.order / at.order - 1.0) > 0.2:
+                at, start = again, best.upper
                 continue
-        if size == _LAST:
+        if size == _LAST or (best is not None and size > _FIRST and best.width > 0.7 * before):
             break
         grow = 0.5 * math.log2(best.width / wanted) + 0.4 if best is not None else 4.0
         size = min(_LAST, size + max(1, math.ceil(grow)))
@@ -300,12 +355,16 @@ def _delta_at(components: Components, e: float, engine: Engine) -> tuple[Curve |
         except Unsuitable:
             if engine == "contour":
                 raise
-    at = lattice.find(components, epsilon=e)
+    plan = lattice.Plan(components, log_delta=-100.0)
+    at = plan.saddle(epsilon=e)
+    plan = lattice.Plan(components, log_delta=min(at.log_delta, 0.0))
     best: Interval | None = None
     for size in (_FIRST, 17, 20):
-        grid = lattice.Lattice(components, order=at.order, epsilon=e, log_delta=at.log_delta, log2_size=size)
-        low, high = (grid.log_delta(e, upper=side)[0] for side in (False, True))
-        found = Interval(_exp(low, upper=False) if low > -math.inf else 0.0, min(_exp(high, upper=True), 1.0), "lattice")
+        curve = plan.curve(order=at.order, epsilon=e, log_delta=at.log_delta, log2_size=size)
+        low, high = (curve.log_delta(e, upper=side)[0] for side in (False, True))
+        found = Interval(
+            _exp(low, upper=False) if low > -math.inf else 0.0, min(_exp(high, upper=True), 1.0), "lattice"
+        )
         best = found if best is None else best.intersect(found)
         if best.width <= 1e-5 * best.upper:
             break

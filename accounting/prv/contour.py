@@ -27,6 +27,7 @@ from exactdp.accounting.prv.saddle import EPS, Components, Saddle
 
 _MAX_NODES, _MAX_SMOOTHED = 20_000, 400_000
 _MAX_WORK = 40_000_000
+_MOST = 2e5  # largest order tried where the orders have no limit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,15 +54,35 @@ def cumulants(components: Components, order: float, *, frequency: float = 0.0) -
     )
 
 
-def find(components: Components, *, log_delta: float | None = None, epsilon: float | None = None) -> Cumulants:
-    """The cumulants near the saddle point that belongs to a delta, or to an epsilon."""
+def find(
+    components: Components, *, log_delta: float | None = None, epsilon: float | None = None, share: float = 1.0
+) -> Cumulants:
+    """The cumulants near the saddle point that belongs to a delta, or to an epsilon.
+
+    Args:
+      components: laws of one direction with their counts.
+      log_delta: log of the delta wanted; or
+      epsilon: the epsilon wanted.
+      share: largest share of the limit of the orders to be used. Near the limit the moment comes from a
+        far tail that needs many nodes; a smaller order serves where the scale it loses can be spared.
+    """
 
     def excess(at: Cumulants) -> float:
         if log_delta is not None:
             return log_delta - at.log_delta
         return at.epsilon - (epsilon or 0.0)
 
-    return saddle.find_order(lambda order: cumulants(components, order), saddle.order_limit(components), excess)
+    limit = saddle.order_limit(components)
+    return saddle.find_order(
+        lambda order: cumulants(components, order), limit, excess, most=share * limit if limit < math.inf else _MOST
+    )
+
+
+def start(at: Cumulants, log_delta: float) -> float:
+    """A first guess of epsilon(delta): the saddle point's, or Chernoff's bound where that is far off."""
+    if abs(at.log_delta - log_delta) < 1.0:
+        return at.epsilon
+    return max((at.log_moment + saddle.log_payoff_bound(at.order) - log_delta) / at.order, 0.0)
 
 
 class Contour:
@@ -83,6 +104,8 @@ class Contour:
         Raises:
           Unsuitable: the integrand falls too slowly, or the quadrature is out of reach.
         """
+        if not at.variance > 0.0:
+            raise Unsuitable("tilted, the composition is a single atom")
         self._components, self._at, self._center, self._eta = components, at, epsilon, eta
         self._smoothing = 0.5 * eta * eta
         self._log_finite_free = sum(n * math.log1p(-law.infinity_mass) for law, n in components)
@@ -93,7 +116,9 @@ class Contour:
             return there.log_moment + there.error + self._smoothing * order * (order + 1.0)
 
         self._log_moment = at.log_moment + self._smoothing * at.order * (at.order + 1.0)
-        self._alias = saddle.chernoff(at.order, self._log_moment, limit, moment_bound)
+        self._alias = saddle.chernoff(
+            at.order, self._log_moment, saddle.chernoff_orders(at.order, limit), moment_bound
+        )
         target = log_tolerance + at.log_size
         self._period = self._alias.period(epsilon, target, 4.0 * math.sqrt(at.variance) + 4.0 / at.order)
         self._step = 2.0 * math.pi / self._period

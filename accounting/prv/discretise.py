@@ -64,7 +64,7 @@ def window(law: Law, *, count: int, log_delta: float, order: float) -> tuple[flo
     with np.errstate(divide="ignore"):
         log_above = np.log(above + masses.p_error[1:]) + math.log(count)
         log_below = np.log(below) + order * edges + math.log(count)
-    small_above = np.flatnonzero(log_above <= log_delta - 32.0)
+    small_above = np.flatnonzero(log_above <= log_delta - 20.0)
     small_below = np.flatnonzero(log_below <= -60.0)
     top = float(edges[small_above[0]]) if len(small_above) else float(edges[-1])
     bottom = float(edges[small_below[-1]]) if len(small_below) else float(edges[0])

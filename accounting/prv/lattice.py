@@ -32,9 +32,8 @@ from exactdp.accounting.prv import discretise, saddle
 from exactdp.accounting.prv.discretise import Grid
 from exactdp.accounting.prv.saddle import EPS, Components, Saddle
 
-_SMOOTHING = 1.5  # eta in lattice steps: e^{-(1.5 pi)^2 / 2} = 2e-5 of 1/y^2 is left at the highest frequency y.
 _SERIES = 44  # terms of the power series: pi^44 / 44! = 3e-33.
-_COARSE, _FINEST = 13, 21  # log2 of the number of lattice points in a period
+_COARSE = 13  # log2 of the number of cells from which the period is chosen
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +110,7 @@ def _near(y: Array, d: Array, weight: Array) -> NDArray[np.complex128]:
 
 
 def _less_one(
-    part: Tilted, y: Array, size: int, step: float, count: int
+    part: Tilted, y: Array, size: int, step: float, eta: float, count: int
 ) -> tuple[NDArray[np.complex128], Array]:
     """phi(y) - 1 about the anchor, and a bound of its absolute error."""
     grid, weight = part.grid, part.weight
@@ -121,20 +120,19 @@ def _less_one(
     error = np.zeros(len(y))
     on, k = ~off, np.floor(grid.lattice[~off]).astype(np.int64) % size
     if on.any():
-        w = weight[on]
-        residual = d[on] - step * grid.lattice[on]
+        w, residual = weight[on], d[on] - step * grid.lattice[on]
         half = bool(np.any(grid.lattice[on] != np.floor(grid.lattice[on])))
-        turn = np.exp(0.5j * step * y) if half else 1.0
+        factor = np.exp(0.5j * step * y) if half else np.ones(len(y), dtype=np.complex128)
         for r in range(18 if half else 1):
-            image = np.conj(fft.rfft(np.bincount(k, weights=w * residual**r, minlength=size)))[: len(y)]
-            image = image * turn * (1j * y) ** r / math.factorial(r)
-            total += image - (w.sum() if r == 0 else 0.0)
-            rest = float(w @ np.abs(residual) ** (r + 1)) / math.factorial(r + 1)
-            if count * rest * (2.0 / (_SMOOTHING * step)) ** (r + 1) < 1e-13:
+            image = np.conj(fft.rfft(np.bincount(k, weights=w, minlength=size)))[: len(y)]
+            total += image * factor - (w.sum() if r == 0 else 0.0)
+            w = w * residual / (r + 1)
+            factor *= 1j * y
+            rest = float(np.abs(w).sum())
+            if count * rest * (2.0 / eta) ** (r + 1) < 1e-13:
                 break
         if half:
-            error += rest * y ** (r + 1)
-        # Root mean square of the transform's error over the bins; Cauchy-Schwarz in `_transform` sums it.
+            error += rest * np.abs(factor)
     total += 1j * y * (part.mean - grid.anchor - float(weight @ d))
     z = np.hypot(part.order, y) * np.hypot(part.order + 1.0, y)
     with np.errstate(over="ignore"):
@@ -148,9 +146,16 @@ class Transform:
     """One grid's composed, tilted and smoothed integrand: delta_1 and p_1 at any epsilon."""
 
     def __init__(
-        self, grids: Sequence[tuple[Grid, int]], *, order: float, size: int, step: float, alias: saddle.Alias | None
+        self,
+        grids: Sequence[tuple[Grid, int]],
+        *,
+        order: float,
+        size: int,
+        step: float,
+        eta: float,
+        alias: saddle.Alias,
     ) -> None:
-        self.order, self.eta, self.period = order, _SMOOTHING * step, size * step
+        self.order, self.eta, self.period = order, eta, size * step
         at, parts = _composed(grids, order)
         self.smoothing = 0.5 * self.eta**2
         self.log_moment = at.log_moment + self.smoothing * order * (order + 1.0)
@@ -165,7 +170,7 @@ class Transform:
         relative, bound, transform_error = np.zeros(len(y)), log_m.real.copy(), 0.0
         offset = -at.mean
         for (grid, n), part in zip(grids, parts, strict=True):
-            less_one, error = _less_one(part, y, size, step, n)
+            less_one, error = _less_one(part, y, size, step, eta, n)
             log_phi = saddle.complex_log1p(less_one)
             log_m += n * log_phi
             spread, most = saddle.node_error(log_phi.real, error, n)
@@ -203,9 +208,8 @@ class Transform:
         error = self.error + 4 * EPS * abs(epsilon - self._center) * float(self._y @ np.abs(self._g))
         if not upper:
             density = float((terms * self._z * (self._z + 1.0)).real.sum()) + self.density_error
-            error += self.eta**2 * math.exp(self.eta**2 / 8.0) * max(density, 0.0)
-            if self.alias is not None:
-                error += math.exp(min(self.alias.log_error(epsilon, self.period), 700.0))
+            error += self.eta**2 * math.exp(min(self.eta**2 / 8.0, 700.0)) * max(density, 0.0)
+            error += math.exp(min(self.alias.log_error(epsilon, self.period), 700.0))
         scale = self.log_moment - self.order * epsilon
         scale_error = self.moment_error + 4 * EPS * (abs(self.log_moment) + abs(self.order * epsilon))
         return saddle.assemble(value, error, slope, scale, scale_error, self.log_free, upper=upper)
@@ -214,87 +218,114 @@ class Transform:
 class Lattice:
     """Certified delta(epsilon) near one epsilon at one resolution: a `saddle.Curve`."""
 
-    def __init__(
-        self, components: Components, *, order: float, epsilon: float, log_delta: float, log2_size: int
-    ) -> None:
-        """Discretises and transforms.
-
-        Raises:
-          Unsuitable: too many cells, or nothing bounds the aliasing.
-        """
-        windows = [
-            discretise.window(law, count=n, log_delta=log_delta, order=order) for law, n in components
-        ]
-        limit = saddle.order_limit(components)
-        size = 2**log2_size
-
-        def build(step: float) -> list[tuple[Grid, Grid]]:
-            return [
-                discretise.grids(law, step=step, low=low, high=high)
-                for (law, _), (low, high) in zip(components, windows, strict=True)
-            ]
-
-        counts = [n for _, n in components]
-
-        def bounds(grids: list[tuple[Grid, Grid]], smoothing: float, *, few: bool) -> saddle.Alias:
-            worst = [(g[0], n) for g, n in zip(grids, counts, strict=True)]
-
-            def log_moment(s: float) -> float:
-                at, parts = _composed(worst, s)
-                slack = sum(n * p.error for n, p in zip(counts, parts, strict=True))
-                return at.log_moment + slack + smoothing * s * (s + 1.0)
-
-            return saddle.chernoff(order, log_moment(order), limit, log_moment, few=few)
-
-        # The period comes from a coarse grid, the bound that counts from the grid itself.
-        span = max(high - low for low, high in windows)
-        coarse = build(span / 2.0**_COARSE)
-        at, _ = _composed([(g[0], n) for g, n in zip(coarse, counts, strict=True)], order)
-        start = 4.0 * math.sqrt(at.variance) + 4.0 / order
-        period = bounds(coarse, 0.0, few=False).period(epsilon, at.log_size - 27.0, start)
-        step = max(period, span) / size
-        grids = build(step)
-        alias = bounds(grids, 0.5 * (_SMOOTHING * step) ** 2, few=False)
-        self._up, self._down = (
-            Transform(
-                [(g[side], n) for g, n in zip(grids, counts, strict=True)],
-                order=order,
-                size=size,
-                step=step,
-                alias=alias,
-            )
-            for side in (0, 1)
-        )
+    def __init__(self, up: Transform, down: Transform) -> None:
+        self._up, self._down = up, down
 
     def log_delta(self, epsilon: float, *, upper: bool) -> tuple[float, float]:
         return (self._up if upper else self._down).log_delta(epsilon, upper=upper)
 
 
-def find(components: Components, *, log_delta: float | None = None, epsilon: float | None = None) -> Saddle:
-    """The saddle point that belongs to an epsilon, else to a delta, from coarse pessimistic grids.
+class Plan:
+    """What the lattices of one composition have in common: the tails that matter, and the saddle point.
 
-    `log_delta` also says which tails matter; it defaults to e^-100.
+    The grids are finite: unlike the laws' own, their moments are finite at every order.
     """
 
-    # Beyond this order the smoothing would not be narrow beside 1 / order.
-    known = log_delta if log_delta is not None else -100.0
-    top = max(abs(discretise.window(law, count=n, log_delta=known, order=1.0)[1]) for law, n in components)
-    most = max(100.0, 1000.0 / max(top, 1e-12))
+    def __init__(self, components: Components, *, log_delta: float) -> None:
+        """Sets the tails: `log_delta` is log of the delta in question, or of one far below it."""
+        self._components, self._log_delta = components, log_delta
+        self._counts = [n for _, n in components]
+        windows = self._windows(1.0)
+        self._search = [(g[0], n) for g, n in zip(self._grids(windows, 4096), self._counts, strict=True)]
+        # Beyond this order the smoothing would not be narrow beside 1 / order.
+        top = max(abs(high) for _, high in windows)
+        self._most = max(100.0, 1000.0 / max(top, 1e-12))
 
-    def at(order: float) -> Saddle:
-        windows = [
-            discretise.window(law, count=n, log_delta=known, order=order)
-            for law, n in components
+    def _windows(self, order: float) -> list[tuple[float, float]]:
+        return [
+            discretise.window(law, count=n, log_delta=self._log_delta, order=order)
+            for law, n in self._components
         ]
-        grids = [
-            (discretise.grids(law, step=max((high - low) / 4096.0, 1e-12), low=low, high=high)[0], n)
-            for (law, n), (low, high) in zip(components, windows, strict=True)
+
+    def _grids(self, windows: Sequence[tuple[float, float]], cells: int) -> list[tuple[Grid, Grid]]:
+        step = max(high - low for low, high in windows) / cells
+        return self._build(windows, step)
+
+    def _build(self, windows: Sequence[tuple[float, float]], step: float) -> list[tuple[Grid, Grid]]:
+        return [
+            discretise.grids(law, step=step, low=low, high=high)
+            for (law, _), (low, high) in zip(self._components, windows, strict=True)
         ]
-        return _composed(grids, order)[0]
 
-    def excess(here: Saddle) -> float:
-        if epsilon is not None:
-            return (here.epsilon - epsilon) * here.order
-        return known - here.log_delta
+    def saddle(self, *, log_delta: float | None = None, epsilon: float | None = None) -> Saddle:
+        """The saddle point that belongs to a delta, or to an epsilon, about."""
 
-    return saddle.find_order(at, saddle.order_limit(components), excess, most=most)
+        def excess(here: Saddle) -> float:
+            if log_delta is not None:
+                return log_delta - here.log_delta
+            return (here.epsilon - (epsilon or 0.0)) * here.order
+
+        return saddle.find_order(
+            lambda order: _composed(self._search, order)[0], math.inf, excess, most=self._most
+        )
+
+    def _bounds(
+        self, grids: Sequence[tuple[Grid, Grid]], order: float, orders: Sequence[float], smoothing: float
+    ) -> saddle.Alias:
+        worst = [(g[0], n) for g, n in zip(grids, self._counts, strict=True)]
+
+        def log_moment(s: float) -> float:
+            at, parts = _composed(worst, s)
+            slack = sum(n * p.error for n, p in zip(self._counts, parts, strict=True))
+            return at.log_moment + slack + smoothing * s * (s + 1.0)
+
+        return saddle.chernoff(order, log_moment(order), orders, log_moment)
+
+    def curve(self, *, order: float, epsilon: float, log_delta: float, log2_size: int) -> Lattice:
+        """The lattice of 2^log2_size points, good near `epsilon`.
+
+        Raises:
+          Unsuitable: too many cells, or nothing bounds the aliasing.
+        """
+        windows = self._windows(order)
+        span = max(high - low for low, high in windows)
+        coarse = self._grids(windows, 2**_COARSE)
+        worst = [(g[0], n) for g, n in zip(coarse, self._counts, strict=True)]
+        # An order below the saddle point's may need a much shorter period (a far tail, tilted, is wide), at
+        # some loss of scale.
+        candidates: list[tuple[float, float, list[float], float]] = []
+        least_loss = math.inf
+        for share in (1.0, 0.6, 0.36, 0.2):
+            at, _ = _composed(worst, share * order)
+            loss = at.log_moment - at.order * epsilon - log_delta
+            if candidates and loss > max(14.0, least_loss + 3.0):
+                break
+            least_loss = min(loss, least_loss)
+            try:
+                alias = self._bounds(coarse, at.order, saddle.chernoff_orders(at.order, math.inf), 0.0)
+                start = min(4.0 * math.sqrt(at.variance) + 4.0 / at.order, span)
+                period = alias.period(epsilon, at.log_size - 27.0, start)
+            except Unsuitable:
+                continue
+            candidates.append((period, at.order, alias.best_orders(epsilon, period), loss))
+        if not candidates:
+            raise Unsuitable("no period brings the aliasing error down")
+        period, order, orders, loss = min(candidates)
+        size = 2**log2_size
+        step = max(period, span) / size
+        grids = self._build(windows, step)
+        # At the highest frequency y, e^{-(eta y)^2 / 2} / y is left: to be small beside delta's share of the scale.
+        eta = step / math.pi * math.sqrt(2.0 * min(max(18.0 + loss + math.log(step), 8.0), 40.0))
+        alias = self._bounds(grids, order, orders, 0.5 * eta**2)
+        up, down = (
+            Transform(
+                [(g[side], n) for g, n in zip(grids, self._counts, strict=True)],
+                order=order,
+                size=size,
+                step=step,
+                eta=eta,
+                alias=alias,
+            )
+            for side in (0, 1)
+        )
+        return Lattice(up, down)

@@ -81,7 +81,8 @@ def find_order(
     def order(x: float) -> float:
         return limit / (1.0 + math.exp(-x)) if bounded else math.exp(x)
 
-    least_x, most_x = -14.0, 7.0 if bounded else math.log(most)
+    share = min(most / limit, 0.9995) if bounded else 0.0
+    least_x, most_x = -14.0, math.log(share / (1.0 - share)) if bounded else math.log(most)
     if start is None:
         x = 0.0 if bounded else math.log(4.0)
     else:
@@ -131,14 +132,23 @@ class Alias:
 
     def log_error(self, epsilon: float, period: float) -> float:
         """log of the bound, over exp(K - order * epsilon)."""
-        best = {True: math.inf, False: math.inf}
+        below, above = self._sides(epsilon, period)
+        return float(np.logaddexp(below[0], above[0]))
+
+    def best_orders(self, epsilon: float, period: float) -> list[float]:
+        """The orders, one on each side, that give the bound."""
+        return [side[1] for side in self._sides(epsilon, period)]
+
+    def _sides(self, epsilon: float, period: float) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Least log of the bound below and above the order, each with the order that gives it."""
+        best = {True: (math.inf, 0.0), False: (math.inf, 0.0)}
         scale = self.log_moment - self.order * epsilon
         for s, log_bound in self.bounds:
             fall = abs(s - self.order) * period
             if fall > 1e-3:
                 value = log_bound - s * epsilon - scale - fall - math.log(-math.expm1(-fall))
-                best[s > self.order] = min(best[s > self.order], value)
-        return float(np.logaddexp(best[True], best[False]))
+                best[s > self.order] = min(best[s > self.order], (value, s))
+        return best[False], best[True]
 
     def period(self, epsilon: float, log_target: float, start: float) -> float:
         """A period >= `start` that brings the error to exp(log_target).
@@ -154,17 +164,27 @@ class Alias:
         raise Unsuitable("no period brings the aliasing error down")
 
 
-def chernoff(
-    order: float, log_moment: float, limit: float, log_moment_bound: Callable[[float], float], *, few: bool = False
-) -> Alias:
-    """Bounds at orders around `order`; `log_moment_bound` is an upper bound of K.
+def chernoff_orders(order: float, limit: float) -> list[float]:
+    """Orders around a contour's at which to bound what the period wraps around.
 
     K of many steps explodes once one step's moment leaves 1, so that useful orders may lie close by.
     """
-    bounds = [(0.0, 0.0)]
     reach = 0.9 * (limit - order) if math.isfinite(limit) else 2.0 * order + 1.0
-    falls, rises = ((0.35,), (0.08, 0.6)) if few else ((0.35, 0.75), (0.02, 0.05, 0.12, 0.3, 0.6, 1.0))
-    for s in [*(f * order for f in falls), *(order + f * reach for f in rises)]:
+    return [0.35 * order, 0.75 * order, *(order + f * reach for f in (0.02, 0.05, 0.12, 0.3, 0.6, 1.0))]
+
+
+def chernoff(
+    order: float, log_moment: float, orders: Sequence[float], log_moment_bound: Callable[[float], float]
+) -> Alias:
+    """Bounds at `orders` (and at 0); `log_moment_bound` is an upper bound of K.
+
+    Raises:
+      Unsuitable: no moment above the contour's order is finite.
+    """
+    bounds = [(0.0, 0.0)]
+    for s in sorted(orders):
+        if s == 0.0:
+            continue
         try:
             bound = log_moment_bound(s)
         except Unsuitable:
@@ -263,7 +283,11 @@ def invert(curve: Curve, log_delta: float, *, start: float, upper: bool) -> floa
             break
         move = min(max(value / -slope, -1.0 - 0.5 * epsilon), 1.0 + 0.5 * epsilon)
         epsilon = max(epsilon + move, 0.0)
-        if abs(move) <= 1e-13 * max(1e-3, epsilon) or (epsilon == 0.0 and move < 0.0):
+        if epsilon == 0.0 and move < 0.0:
+            if upper and certifies(0.0):
+                return 0.0
+            break
+        if abs(move) <= 1e-13 * max(1e-3, epsilon):
             nudge = 1e-13 * max(1e-3, epsilon)
             for _ in range(12):
                 if certifies(epsilon):
@@ -279,10 +303,10 @@ def _bisect(excess: Callable[[float], tuple[float, float]], start: float, *, upp
     width = 1e-6 + 1e-3 * start
     low = high = start
     while low > 0.0 and not excess(low)[0] > 0.0:
-        low, width = max(low - width, 0.0), 4.0 * width
+        low, width = max(low - width, 0.0), 2.0 * width
     width = 1e-6 + 1e-3 * start
     while not excess(high)[0] <= 0.0:
-        high, width = high + width, 4.0 * width
+        high, width = high + width, 2.0 * width
         if width > 1e9:
             raise Unsuitable("the curve is not accurate enough to be inverted")
     while high - low > 2e-13 * max(1e-3, high):

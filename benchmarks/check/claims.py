@@ -162,7 +162,7 @@ def _claimed(entry: Mapping[str, Any]) -> tuple[str, float, float | None, float 
     claimed = entry["claimed"]
     if not isinstance(claimed, dict) or set(claimed) not in _CLAIMED:
         raise ValueError(
-            "claimed must be { epsilon }, { delta } or { noise_multiplier, epsilon }, " f"got {claimed!r}"
+            f"claimed must be {{ epsilon }}, {{ delta }} or {{ noise_multiplier, epsilon }}, got {claimed!r}"
         )
     for key, value in claimed.items():
         _plain_number(f"claimed.{key}", value)

@@ -116,7 +116,9 @@ def evaluate(claim: Claim, exact: Exact) -> Result:
             interval = exact.epsilon(claim.setting, _there(claim.delta))
     except ArithmeticError as error:
         return result(verdicts.undecided(f"no certified value: {error}"))
-    judged = verdicts.of_loss(claim.value, rounding=claim.rounding, lower=interval.lower, upper=interval.upper)
+    judged = verdicts.of_loss(
+        claim.value, rounding=claim.rounding, lower=interval.lower, upper=interval.upper
+    )
     return result(judged, interval)
 
 
@@ -131,7 +133,12 @@ def _noise(claim: Claim, setting: Setting, exact: Exact) -> tuple[Verdict, Inter
     except ArithmeticError:  # the verdict does not depend on it
         needed = None
     judged = verdicts.of_noise(
-        claim.value, rounding=claim.rounding, epsilon=epsilon, lower=most.lower, upper=most.upper, needed=needed
+        claim.value,
+        rounding=claim.rounding,
+        epsilon=epsilon,
+        lower=most.lower,
+        upper=most.upper,
+        needed=needed,
     )
     return judged, shown, needed
 

@@ -34,7 +34,9 @@ def draw(path: Path) -> list[Path]:
         for axes, (axis, group) in zip(all_axes, panels, strict=True):
             _panel(axes, group)
             axes.set_xlabel(_LABELS[axis])
-        figure.legend(handles=_legend(rows), loc="outside upper right", ncols=5, columnspacing=1.2, handlelength=1.4)
+        figure.legend(
+            handles=_legend(rows), loc="outside upper right", ncols=5, columnspacing=1.2, handlelength=1.4
+        )
         return style.save(figure, path.with_suffix(""))
 
 
@@ -49,7 +51,16 @@ def _panel(axes: Axes, rows: list[store.Row]) -> None:
             axes.plot([upper, claimed], [y, y], color=colour, linewidth=0.8, alpha=0.6, zorder=1)
             axes.plot([lower, upper], [y, y], color=colour, linewidth=2.5, solid_capstyle="butt", zorder=2)
             axes.plot([upper], [y], "o", color=colour, markersize=3.4, zorder=3)
-        axes.plot([claimed], [y], "D", markersize=4.0, mfc="white", mec=colour, mew=0.9, zorder=4 if _apart(row) else 2)
+        axes.plot(
+            [claimed],
+            [y],
+            "D",
+            markersize=4.0,
+            mfc="white",
+            mec=colour,
+            mew=0.9,
+            zorder=4 if _apart(row) else 2,
+        )
     verdicts = axes.secondary_yaxis("right")
     verdicts.set_yticks(range(len(rows)), [row["verdict"].replace("holds, ", "") for row in rows])
     axes.set_yticks(range(len(rows)), [_name(row) for row in rows])
@@ -62,9 +73,7 @@ def _panel(axes: Axes, rows: list[store.Row]) -> None:
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.grid(axis="y", linewidth=0.3, color="#d9d9d9", zorder=0)
     axes.set_axisbelow(True)
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if f"{value:e}"[0] in "25" else "")
-    axes.tick_params(axis="x", which="minor", labelsize=7.0)
+    style.log_ticks(axes.xaxis)
 
 
 def _name(row: store.Row) -> str:
@@ -82,7 +91,17 @@ def _apart(row: store.Row) -> bool:
 def _legend(rows: list[store.Row]) -> list[Line2D]:
     kinds = [kind for kind in _COLOURS if any(row["kind"] == kind for row in rows)]
     marks = [
-        Line2D([], [], marker="D", linestyle="", mfc="white", mec=style.BLACK, markersize=4.0, label="claimed"),
-        Line2D([], [], marker="o", color=style.BLACK, markersize=3.4, linewidth=2.0, label="exact (certified interval)"),
+        Line2D(
+            [], [], marker="D", linestyle="", mfc="white", mec=style.BLACK, markersize=4.0, label="claimed"
+        ),
+        Line2D(
+            [],
+            [],
+            marker="o",
+            color=style.BLACK,
+            markersize=3.4,
+            linewidth=2.0,
+            label="exact (certified interval)",
+        ),
     ]
     return marks + [Line2D([], [], color=_COLOURS[kind], linewidth=2.5, label=kind) for kind in kinds]

@@ -31,7 +31,7 @@ COLUMNS = (
     "source",
     "note",
 )
-"""The columns `axis…` carry what the figure draws: claimed and exact epsilon, or delta where delta is claimed."""
+"""The columns `axis…` carry what the figure draws: claimed and exact epsilon; delta where that is claimed."""
 
 
 def rows(results: Sequence[Result]) -> list[list[object]]:

@@ -34,8 +34,8 @@ def undecided(reason: str) -> Verdict:
 def of_loss(value: float, *, rounding: float, lower: float, upper: float) -> Verdict:
     """Verdict on a claimed epsilon or delta, of which [lower, upper] holds the exact value.
 
-    A claim promises that the exact value is at most `value + rounding`. It is tight when it is at most 1 % above
-    the exact value, or equals it to within `rounding`.
+    A claim promises that the exact value is at most `value + rounding`. It is tight when it is at most 1 %
+    above the exact value, or equals it to within `rounding`.
     """
     ceiling = value + rounding
     if lower > ceiling:

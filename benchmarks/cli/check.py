@@ -17,7 +17,9 @@ exit status: 1 when a claim is violated, 2 for bad input, else 0"""
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the flags."""
-    parser.add_argument("claims", metavar="claims.toml", help="the file of claims (benchmarks/claims/README.md)")
+    parser.add_argument(
+        "claims", metavar="claims.toml", help="the file of claims (benchmarks/claims/README.md)"
+    )
     parser.add_argument("--out", metavar="DIR", help="also write claims.csv and a figure (PDF, PNG) into DIR")
     flags.add_json(parser)
 
@@ -34,7 +36,9 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     results = evaluate.evaluate_all(claims, evaluate.PrvExact())
     files = [] if directory is None else report.write(directory, results, claims_file=arguments.claims)
     seconds = time.perf_counter() - start
-    counts = {kind: sum(r.verdict.kind == kind for r in results) for kind in ("holds", "violated", "undecided")}
+    counts = {
+        kind: sum(r.verdict.kind == kind for r in results) for kind in ("holds", "violated", "undecided")
+    }
     status = report.exit_status(results)
     if arguments.json:
         answer = {

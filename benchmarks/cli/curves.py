@@ -9,15 +9,21 @@ HELP = "figures and tables of the three papers: printed bound beside exact one"
 EXAMPLES = """\
   exactdp curves --out curves
   exactdp curves --out curves --papers dirichlet,two_stage
-An interrupted run goes on where it stopped; what was made with other parameters or other code is made again."""
+An interrupted run goes on where it stopped; what other parameters or other code made is made again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the flags."""
-    parser.add_argument("--out", required=True, metavar="DIR", help="where index.html, CSV, PDF and PNG files go")
+    parser.add_argument(
+        "--out", required=True, metavar="DIR", help="where index.html, CSV, PDF and PNG files go"
+    )
     parser.add_argument("--papers", metavar="NAMES", help="comma-separated; all three when left out")
     parser.add_argument(
-        "--jobs", type=int, default=min(2, os.cpu_count() or 1), metavar="N", help="processes (2, or 1 on one core)"
+        "--jobs",
+        type=int,
+        default=min(2, os.cpu_count() or 1),
+        metavar="N",
+        help="processes (2, or 1 on one core)",
     )
     parser.add_argument("--fresh", action="store_true", help="compute everything again, finished or not")
 
@@ -29,7 +35,9 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
 
     papers = ladders.PAPERS
     if arguments.papers is not None:
-        papers = tuple(validate.one_of("papers", name, ladders.PAPERS) for name in arguments.papers.split(","))
+        papers = tuple(
+            validate.one_of("papers", name, ladders.PAPERS) for name in arguments.papers.split(",")
+        )
     jobs = validate.count("jobs", arguments.jobs, minimum=1)
     directory = store.prepare_directory("out", arguments.out)
     page = make.make(directory, papers, jobs=jobs, fresh=arguments.fresh)

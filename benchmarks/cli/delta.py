@@ -45,7 +45,7 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
                 "seconds": seconds,
             }
         ), 0
-    rows = [("epsilon", "delta, lower", "delta, upper"), (epsilon, answer.lower, answer.upper)]
+    rows = answer.rows("epsilon", epsilon, "delta")
     return output.report(
         setting.as_dict(), threat_model, rows, remark=answer.remark, engine=answer.engine, seconds=seconds
     ), 0

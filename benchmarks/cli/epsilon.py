@@ -47,7 +47,7 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
                 "seconds": seconds,
             }
         ), 0
-    rows = [("delta", "epsilon, lower", "epsilon, upper"), (delta, answer.lower, answer.upper)]
+    rows = answer.rows("delta", delta, "epsilon")
     return output.report(
         setting.as_dict(), threat_model, rows, remark=answer.remark, engine=answer.engine, seconds=seconds
     ), 0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from exactdp.benchmarks.curves.ladders import number
 from exactdp.benchmarks.setting.families import FAMILIES, PARAMETERS
@@ -24,7 +25,7 @@ class Flag:
     """How one flag is read and described."""
 
     help: str
-    kind: type | None = float
+    kind: Callable[[str], Any] = float
     default: object = None
     choices: tuple[str, ...] | None = None
 
@@ -36,23 +37,25 @@ FLAGS: Mapping[str, Flag] = {
     "offset": Flag("Dirichlet: alpha in Dir(scaling * probabilities + alpha)"),
     "epsilon0": Flag("pure, approximate: epsilon of one step"),
     "delta0": Flag("approximate: delta of one step"),
-    "sampling_probability": Flag("probability that a record takes part in a step (1: no sampling)", default=1.0),
+    "sampling_probability": Flag(
+        "probability that a record takes part in a step (1: no sampling)", default=1.0
+    ),
     "num_steps": Flag("number of steps released (1)", default=1),
     "delta": Flag("delta in (0, 1)"),
     "epsilon": Flag("epsilon >= 0"),
     "fpr": Flag("false positive rates in [0, 1], comma-separated"),
-    "adjacency": Flag("neighbouring data sets (add_remove)", None, "add_remove", ADJACENCIES),
-    "coins": Flag("does the adversary see which records were sampled? (hidden: no)", None, "hidden", COINS),
+    "adjacency": Flag("neighbouring data sets (add_remove)", str, "add_remove", ADJACENCIES),
+    "coins": Flag("does the adversary see which records were sampled? (hidden: no)", str, "hidden", COINS),
     "accountant": Flag(
         "prv: certified interval; rdp: upper bound; gdp: central limit approximation (prv)",
-        None,
+        str,
         "prv",
         ACCOUNTANTS,
     ),
     "tolerance": Flag("width of the interval to aim at"),
-    "engine": Flag("engine of the prv accountant (auto)", None, "auto", ENGINES),
+    "engine": Flag("engine of the prv accountant (auto)", str, "auto", ENGINES),
 }
-_KINDS = {"num_steps": number, "fpr": numbers}
+_KINDS: Mapping[str, Callable[[str], Any]] = {"num_steps": number, "fpr": numbers}
 
 
 def add(parser: argparse.ArgumentParser, *names: str, required: bool = False) -> None:
@@ -72,7 +75,9 @@ def add(parser: argparse.ArgumentParser, *names: str, required: bool = False) ->
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """Adds `--json`."""
-    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout, nothing else there")
+    parser.add_argument(
+        "--json", action="store_true", help="print one JSON object on stdout, nothing else there"
+    )
 
 
 def add_setting(parser: argparse.ArgumentParser) -> None:

@@ -27,7 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     known = ladders.parameters()
     listing = "; ".join(f"{name}: {', '.join(parameters)}" for name, parameters in known.items())
-    parser.add_argument("paper", choices=ladders.PAPERS, metavar="paper", help=f"with its parameters: {listing}")
+    parser.add_argument(
+        "paper", choices=ladders.PAPERS, metavar="paper", help=f"with its parameters: {listing}"
+    )
     for name in dict.fromkeys(name for parameters in known.values() for name in parameters):
         described = flags.FLAGS[name].help.partition(" (")[0] if name in flags.FLAGS else _HELP.get(name, "")
         own = ", ".join(f"{paper} {ladders.defaults(paper)[name]}" for paper in known if name in known[paper])
@@ -58,5 +60,9 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
             "seconds": seconds,
         }
         return output.as_json(answer), 0
-    shown = ", ".join(f"{name} {output.show(value)}" for name, value in parameters.items() if value is not None)
-    return "\n".join([f"{arguments.paper} ({ladders.ARXIV[arguments.paper]}): {shown}", "", ladders.text(rungs)]), 0
+    shown = ", ".join(
+        f"{name} {output.show(value)}" for name, value in parameters.items() if value is not None
+    )
+    return "\n".join(
+        [f"{arguments.paper} ({ladders.ARXIV[arguments.paper]}): {shown}", "", ladders.text(rungs)]
+    ), 0

@@ -1,7 +1,7 @@
 """Entry of `exactdp`: finds the sub-command, runs it, prints its answer.
 
-Exit status: 0; 1 where `check` found a claim violated, or a number could not be certified; 2 for bad input, with
-a message on stderr that names the flag, the rule and the value; 130 when interrupted.
+Exit status: 0; 1 where `check` found a claim violated, or a number could not be certified; 2 for bad input,
+with a message on stderr that names the flag, the rule and the value; 130 when interrupted.
 """
 
 from __future__ import annotations

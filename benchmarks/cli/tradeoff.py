@@ -36,7 +36,9 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     answers = tradeoff(setting.composition(), fpr=rates, **keywords)
     seconds = time.perf_counter() - start
     threat_model = setting.threat_model()
-    engine = " and ".join(dict.fromkeys(answer.engine for answer in answers if answer.engine)) or "closed form"
+    engine = (
+        " and ".join(dict.fromkeys(answer.engine for answer in answers if answer.engine)) or "closed form"
+    )
     if arguments.json:
         return output.as_json(
             {

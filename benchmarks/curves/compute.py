@@ -3,40 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from exactdp.benchmarks.curves import ladders
 from exactdp.benchmarks.curves.panels import TRADEOFF, Panel
 
+if TYPE_CHECKING:
+    from exactdp.accounting.ladder.rung import Rung
+
 Row = list[object]
 
 
-def tasks(panel: Panel) -> list[object]:
-    """What `rows` is to be called with, in turn: the points, or the curves of a trade-off panel."""
-    if panel.name == TRADEOFF:
-        from exactdp.benchmarks.curves import tradeoffs
-
-        return list(range(len(tradeoffs.of(panel.paper))))
-    return list(panel.values)
+def tasks(panel: Panel) -> list[float]:
+    """What `rows` is to be called with, in turn: the points; 0 alone for a trade-off panel."""
+    return [0.0] if panel.name == TRADEOFF else list(panel.values)
 
 
-def rows(panel: Panel, task: Any) -> list[Row]:
+def rows(panel: Panel, task: float) -> list[Row]:
     """The rows of one task."""
     if panel.name == TRADEOFF:
         from exactdp.benchmarks.curves import tradeoffs
 
-        return tradeoffs.rows(tradeoffs.of(panel.paper)[task], panel.values)
-    value = int(task) if panel.name == "num_steps" else float(task)
-    return [_row(float(task), rung) for rung in ladders.rungs(panel.paper, **{panel.name: value})]
+        return tradeoffs.rows(panel.paper, panel.values)
+    value = int(task) if panel.name == "num_steps" else task
+    return [_row(task, rung) for rung in ladders.rungs(panel.paper, **{panel.name: value})]
 
 
-def _row(x: float, rung: Any) -> Row:
+def _row(x: float, rung: Rung) -> Row:
     lower, upper = ladders.ends(rung.epsilon)
     model = rung.threat_model
     return [x, rung.name, rung.kind, str(model.adjacency), str(model.coins), lower, upper, rung.reason]
 
 
-LADDER_COLUMNS = ("rung", "kind", "adjacency", "coins", "released", "lower", "upper", "reason", "source", "note")
+LADDER_COLUMNS = (
+    "rung",
+    "kind",
+    "adjacency",
+    "coins",
+    "released",
+    "lower",
+    "upper",
+    "reason",
+    "source",
+    "corrects",
+    "note",
+    "quantities",
+)
 
 
 def ladder_rows(paper: str) -> list[Row]:
@@ -46,7 +58,8 @@ def ladder_rows(paper: str) -> list[Row]:
         lower, upper = ladders.ends(rung.epsilon)
         model = rung.threat_model
         threat = [str(model.adjacency), str(model.coins), model.released]
-        table.append([rung.name, rung.kind, *threat, lower, upper, rung.reason, str(rung.source), rung.note])
+        remarks = [rung.reason, rung.source, rung.corrects, rung.note, ladders.quantities(rung)]
+        table.append([rung.name, rung.kind, *threat, lower, upper, *remarks])
     return table
 
 

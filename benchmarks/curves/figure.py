@@ -9,17 +9,22 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullFormatter
 
 from exactdp.benchmarks.curves import store, style
 
+_EXTRA = (style.SKY, style.OLIVE, style.BROWN, style.PURPLE, style.ORANGE, style.INDIGO, style.WINE)
 _COLOURS = {
-    "printed": (style.BLACK, style.GREY),
-    "repaired": (style.ORANGE, style.PURPLE, style.SKY),
-    "exact": (style.BLUE, style.VERMILLION, style.GREEN, "#7A4B00", "#332288"),
-    "audited": (style.GREY,),
+    "printed": (style.BLACK, style.GREY, *_EXTRA),
+    "repaired": (style.ORANGE, style.PURPLE, *_EXTRA),
+    "exact": (style.BLUE, style.VERMILLION, style.GREEN, style.INDIGO, style.WINE, *_EXTRA),
+    "audited": (style.GREY, *_EXTRA),
 }
-_DASHES: dict[str, Any] = {"printed": (0, (4, 1.6)), "repaired": (0, (5, 1.2, 1, 1.2)), "exact": "-", "audited": ":"}
+_DASHES: dict[str, Any] = {
+    "printed": (0, (4, 1.6)),
+    "repaired": (0, (5, 1.2, 1, 1.2)),
+    "exact": "-",
+    "audited": ":",
+}
 _MARKERS = "osD^vP*X<>"
 _WORDS = {
     "add_remove": "add/remove",
@@ -62,13 +67,12 @@ def series(rows: Sequence[store.Row]) -> list[Series]:
 def styles(every: Sequence[Series]) -> dict[str, tuple[str, Any, str]]:
     """Colour, dash pattern and marker of each rung, the same in all panels of a paper."""
     chosen: dict[str, tuple[str, Any, str]] = {}
-    used = dict.fromkeys(_COLOURS, 0)
     for one in every:
         if one.rung not in chosen:
-            palette = _COLOURS[one.kind]
-            colour = palette[used[one.kind] % len(palette)]
+            used = {colour for colour, *_ in chosen.values()}
+            free = [colour for colour in _COLOURS[one.kind] if colour not in used]
+            colour = (free or _COLOURS[one.kind])[0]
             chosen[one.rung] = (colour, _DASHES[one.kind], _MARKERS[len(chosen) % len(_MARKERS)])
-            used[one.kind] += 1
     return chosen
 
 
@@ -82,7 +86,11 @@ def draw_panel(path: Path) -> list[Path]:
         axes = figure.subplots()
         fill(axes, header, every, look)
         figure.legend(
-            handles=handles(every, look), loc="outside lower center", ncols=1, title=str(header["arxiv"]), **_LEGEND
+            handles=handles(every, [every], look),
+            loc="outside lower center",
+            ncols=1,
+            title=str(header["arxiv"]),
+            **_LEGEND,
         )
         return style.save(figure, path.with_suffix(""))
 
@@ -94,7 +102,10 @@ def draw_paper(paths: Sequence[Path], stem: Path) -> list[Path]:
     every = [one for part in parts for one in part]
     look = styles(every)
     with style.context():
-        entries = handles(every, look)
+        losses = [
+            part for part, (header, _) in zip(parts, panels, strict=True) if header["panel"] != "tradeoff"
+        ]
+        entries = handles(every, losses, look)
         figure = style.new_figure(style.PAGE, 4.3 + 0.14 * (1 + math.ceil(len(entries) / 2)))
         grid = figure.subplots(2, 2).ravel()
         for letter, axes, (header, _), part in zip("abcd", grid, panels, parts, strict=False):
@@ -102,44 +113,98 @@ def draw_paper(paths: Sequence[Path], stem: Path) -> list[Path]:
             axes.set_title(f"({letter})", loc="left")
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
-        figure.legend(handles=entries, loc="outside lower center", ncols=2, title=str(panels[0][0]["arxiv"]), **_LEGEND)
+        figure.legend(
+            handles=entries, loc="outside lower center", ncols=2, title=str(panels[0][0]["arxiv"]), **_LEGEND
+        )
         return style.save(figure, stem)
 
 
-_LEGEND: dict[str, Any] = {"title_fontsize": 6.5, "alignment": "left", "columnspacing": 1.2, "labelspacing": 0.35}
+_LEGEND: dict[str, Any] = {
+    "title_fontsize": 6.5,
+    "alignment": "left",
+    "columnspacing": 1.2,
+    "labelspacing": 0.35,
+}
 
 
-def fill(axes: Axes, header: dict[str, Any], every: Sequence[Series], look: dict[str, tuple[str, Any, str]]) -> None:
+def fill(
+    axes: Axes, header: dict[str, Any], every: Sequence[Series], look: dict[str, tuple[str, Any, str]]
+) -> None:
     """Draws the series into `axes`; labels and scales come from the header."""
     marked = header["panel"] != "tradeoff"
     for depth, one in enumerate(every):
         colour, dash, marker = look[one.rung]
-        if one.kind == "exact":  # the certified interval; where it is thinner than the line, the line shows it
-            axes.fill_between(one.x, one.lower, one.upper, color=colour, alpha=0.35, linewidth=0.0)
-        points = {"marker": marker, "markersize": 2.6, "markeredgewidth": 0.0} if marked else {}
-        axes.plot(one.x, one.upper, color=colour, linestyle=dash, zorder=2.5 - 0.01 * depth, **points)
+        if one.kind == "exact":  # the certified interval; mostly thinner than the line
+            wide = marked and any(2.0 * low < high for low, high in zip(one.lower, one.upper, strict=True))
+            axes.fill_between(
+                one.x,
+                one.lower,
+                one.upper,
+                color=colour,
+                alpha=0.12 if wide else 0.35,
+                linewidth=0.0,
+                zorder=1.5,
+            )
+        drawn: dict[str, Any] = (
+            {"marker": marker, "markersize": 2.6, "markeredgewidth": 0.0} if marked else {}
+        )
+        below = sum(coincide(one, other) for other in every[:depth])
+        if below:  # wide and pale below the curve that it would hide, or be hidden by
+            drawn = {"linewidth": 1.1 + 2.2 * below, "alpha": 0.4}
+        axes.plot(one.x, one.upper, color=colour, linestyle=dash, zorder=2.5 - 0.01 * depth, **drawn)
+    axes.grid(linewidth=0.3, color="#e6e6e6")
+    axes.set_axisbelow(True)
     axes.set_xlabel(header["x_label"])
     axes.set_ylabel(header["y_label"])
-    for set_scale, axis, which in ((axes.set_xscale, axes.xaxis, "x_scale"), (axes.set_yscale, axes.yaxis, "y_scale")):
-        set_scale(header[which])
-        if header[which] == "log":
-            axis.set_major_locator(LogLocator(numticks=7))
-            axis.set_minor_formatter(NullFormatter())
+    axes.set_xscale(header["x_scale"])
+    axes.set_yscale(header["y_scale"])
     if not marked:
         axes.plot([0.0, 1.0], [1.0, 0.0], color="#bbbbbb", linewidth=0.6, zorder=1)
         axes.set_xlim(0.0, 1.0)
         axes.set_ylim(0.0, 1.0)
-        axes.set_aspect("equal")
-    elif "marked" in header:
+        return
+    if math.isfinite(ceiling(every)):
+        axes.set_ylim(top=ceiling(every))
+    if "marked" in header:
         axes.axvline(header["marked"], color="#bbbbbb", linewidth=0.6, zorder=1)
-    axes.grid(linewidth=0.3, color="#e6e6e6")
-    axes.set_axisbelow(True)
+    for axis, scale in ((axes.xaxis, header["x_scale"]), (axes.yaxis, header["y_scale"])):
+        if scale == "log":
+            style.log_ticks(axis)
 
 
-def handles(every: Sequence[Series], look: dict[str, tuple[str, Any, str]]) -> list[Line2D]:
-    """Legend entries, one a rung."""
+def ceiling(every: Sequence[Series]) -> float:
+    """Where the axis of a panel of epsilons ends; infinite where all of it is shown.
+
+    A bound that explodes leaves the panel: it would press the exact values together.
+    """
+    exact = [value for one in every if one.kind == "exact" for value in one.upper]
+    most = max(value for one in every for value in one.upper)
+    return 5.0 * max(exact) if exact and most > 20.0 * max(exact) else math.inf
+
+
+def coincide(one: Series, other: Series) -> bool:
+    """Whether two curves cannot be told apart in a figure."""
+    return one.x == other.x and all(
+        math.isclose(a, b, rel_tol=2e-3) for a, b in zip(one.upper, other.upper, strict=True)
+    )
+
+
+def handles(
+    every: Sequence[Series], parts: Sequence[Sequence[Series]], look: dict[str, tuple[str, Any, str]]
+) -> list[Line2D]:
+    """Legend entries, one a rung; they name those that lie above the panels in `parts`."""
     labels = {one.rung: one.label for one in every}
+    in_view = {one.rung for part in parts for one in part if min(one.upper) <= ceiling(part)}
     return [
-        Line2D([], [], color=colour, linestyle=dash, marker=marker, markersize=2.6, markeredgewidth=0.0, label=labels[rung])
+        Line2D(
+            [],
+            [],
+            color=colour,
+            linestyle=dash,
+            marker=marker,
+            markersize=2.6,
+            markeredgewidth=0.0,
+            label=labels[rung] + ("" if rung in in_view else ": beyond the panel"),
+        )
         for rung, (colour, dash, marker) in look.items()
     ]

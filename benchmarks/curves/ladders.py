@@ -6,10 +6,13 @@ import importlib
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exactdp.accounting import validate
 from exactdp.accounting.interval import Interval
+
+if TYPE_CHECKING:
+    from exactdp.accounting.ladder.rung import Rung
 
 PAPERS = ("dirichlet", "feature", "two_stage")
 ARXIV: Mapping[str, str] = {
@@ -53,7 +56,7 @@ def number(text: str) -> float | int:
         return float(text)
 
 
-def rungs(paper: str, **parameters: Any) -> list[Any]:
+def rungs(paper: str, **parameters: Any) -> list[Rung]:
     """The rungs of a paper's ladder, printed ones first.
 
     Raises:
@@ -63,7 +66,9 @@ def rungs(paper: str, **parameters: Any) -> list[Any]:
     known = defaults(paper)
     for name, value in parameters.items():
         if name not in known:
-            raise ValueError(f"{name} must be left out for {paper}, whose parameters are {', '.join(known)}, got {value}")
+            raise ValueError(
+                f"{name} must be left out for {paper}, whose parameters are {', '.join(known)}, got {value}"
+            )
     module = importlib.import_module(f"exactdp.accounting.ladder.{paper}")
     return list(module.rungs(**parameters))
 
@@ -83,16 +88,36 @@ def cell(lower: float | None, upper: float | None) -> str:
     return high if low == high else f"[{low}, {high}]"
 
 
-def text(ladder: Sequence[Any]) -> str:
-    """The rungs as a table, then a line for each on what it says."""
+def quantities(rung: Rung) -> str:
+    """The numbers beside a rung's epsilon, with their units."""
+    shown: list[str] = []
+    for quantity in rung.quantities:
+        unit = "" if quantity.unit == "1" else f" {quantity.unit}"
+        shown.append(f"{quantity.name} = {cell(*ends(quantity.value))}{unit}")
+    return ", ".join(shown)
+
+
+def text(ladder: Sequence[Rung]) -> str:
+    """The rungs as a table, then a paragraph for each on what it says."""
     from exactdp.benchmarks.cli import output
 
     rows: list[list[object]] = [["rung", "kind", "epsilon", "neighbours", "coins"]]
     for rung in ladder:
         model = rung.threat_model
         rows.append([rung.name, rung.kind, cell(*ends(rung.epsilon)), str(model.adjacency), str(model.coins)])
-    remarks: list[str] = []
+    lines: list[str] = []
     for rung in ladder:
-        said = [part for part in (rung.note, rung.reason and f"no value: {rung.reason}", str(rung.source)) if part]
-        remarks.append(textwrap.fill(f"{rung.name}: {' | '.join(said)}", 110, subsequent_indent="  "))
-    return "\n".join([output.table(rows), "", *remarks])
+        lines += ["", f"{rung.name}: {rung.source}"]
+        parts = {
+            "released": rung.threat_model.released,
+            "corrects": rung.corrects,
+            "beside it": quantities(rung),
+            "note": rung.note,
+            "no value": rung.reason,
+        }
+        lines += [
+            textwrap.fill(f"{name}: {part}", 110, initial_indent="  ", subsequent_indent="    ")
+            for name, part in parts.items()
+            if part
+        ]
+    return "\n".join([output.table(rows), *lines])

@@ -7,7 +7,7 @@ import contextlib
 import multiprocessing
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ class _Lazy(concurrent.futures.Future[Any]):
 
 
 @contextlib.contextmanager
-def _executor(jobs: int) -> Iterator[concurrent.futures.Executor]:
+def _executor(jobs: int) -> Generator[concurrent.futures.Executor]:
     if jobs == 1:
         yield _Inline()
         return
@@ -80,12 +80,20 @@ def make(directory: Path, papers: Sequence[str], *, jobs: int = 1, fresh: bool =
 
 
 def _submit(
-    executor: concurrent.futures.Executor, directory: Path, paper: str, panel: panels.Panel | None, fresh: bool
+    executor: concurrent.futures.Executor,
+    directory: Path,
+    paper: str,
+    panel: panels.Panel | None,
+    fresh: bool,
 ) -> tuple[Path, dict[str, Any], Sequence[str], list[Future] | None]:
     """Path, header and columns of one CSV file, and the calls that give its rows (None: it is finished)."""
     if panel is None:
         path, columns = directory / f"{paper}_ladder.csv", compute.LADDER_COLUMNS
-        about: dict[str, Any] = {"paper": paper, "arxiv": ladders.ARXIV[paper], "parameters": ladders.defaults(paper)}
+        about: dict[str, Any] = {
+            "paper": paper,
+            "arxiv": ladders.ARXIV[paper],
+            "parameters": ladders.defaults(paper),
+        }
     else:
         path, columns, about = directory / f"{panel.stem}.csv", panels.COLUMNS, panel.header()
     header = {**store.versions(), **about}
@@ -93,7 +101,12 @@ def _submit(
         return path, header, columns, None
     if panel is None:
         return path, header, columns, [executor.submit(compute.ladder_rows, paper)]
-    return path, header, columns, [executor.submit(compute.rows, panel, task) for task in compute.tasks(panel)]
+    return (
+        path,
+        header,
+        columns,
+        [executor.submit(compute.rows, panel, task) for task in compute.tasks(panel)],
+    )
 
 
 def _draw(directory: Path, papers: Sequence[str], new: set[Path]) -> None:

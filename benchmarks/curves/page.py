@@ -27,10 +27,11 @@ figcaption, .made { font-size: 0.86em; color: #444; }
 """
 
 _HOW_TO_READ = """
-<p>Each curve is one rung of a paper's ladder: the bound <em>as printed</em> (dashed), with defects <em>repaired</em>
-(dash-dotted), and numerically <em>exact</em> (solid). An exact value is a certified interval, drawn as a band; it is
-mostly thinner than the line. The legend names the threat model of every rung: numbers of different threat models
-are shown side by side and are not bounds on one another. A thin vertical line marks the paper's own value.</p>
+<p>Each curve is one rung of a paper's ladder: the bound <em>as printed</em> (dashed), with defects
+<em>repaired</em> (dash-dotted), and numerically <em>exact</em> (solid). An exact value is a certified
+interval, drawn as a band; it is mostly thinner than the line. The legend names the threat model of every
+rung: numbers of different threat models are shown side by side and are not bounds on one another. A thin
+vertical line marks the paper's own value.</p>
 """
 
 
@@ -63,7 +64,8 @@ def write(directory: Path) -> Path:
 def _paper(directory: Path, paper: str) -> str:
     header, rows = store.read_csv(directory / f"{paper}_ladder.csv")
     parts = [
-        f'<section id="{paper}">\n<h2>{html.escape(ladders.TITLES[paper])}, {html.escape(str(header["arxiv"]))}</h2>',
+        f'<section id="{paper}">',
+        f"<h2>{html.escape(ladders.TITLES[paper])}, {html.escape(str(header['arxiv']))}</h2>",
         _table(rows, header["parameters"]),
         f'<p><a href="{paper}_ladder.csv">Ladder as CSV</a></p>',
         _figure(paper, f"All four panels of {ladders.TITLES[paper]}."),
@@ -80,16 +82,25 @@ def _table(rows: Sequence[store.Row], parameters: Any) -> str:
     body = []
     for row in rows:
         ends = [float(row[end]) if row[end] else None for end in ("lower", "upper")]
-        remarks = [row["note"], f"No value: {row['reason']}" if row["reason"] else "", row["source"]]
-        small = "".join(f"<small>{html.escape(remark)}</small>" for remark in remarks if remark)
+        named = (
+            ("corrects", "Corrects: "),
+            ("quantities", ""),
+            ("note", ""),
+            ("reason", "No value: "),
+            ("source", ""),
+        )
+        remarks = [f"{prefix}{row[key]}" for key, prefix in named if row[key]]
+        small = "".join(f"<small>{html.escape(remark)}</small>" for remark in remarks)
         threat = f"{row['adjacency']}, coins {row['coins']}<small>{html.escape(row['released'])}</small>"
         body.append(
             f"<tr><td>{html.escape(row['rung'])}{small}</td><td>{row['kind']}</td>"
             f'<td class="number">{html.escape(ladders.cell(*ends))}</td><td>{threat}</td></tr>'
         )
     return (
-        f"<table>\n<caption>The ladder at {html.escape(_parameters(parameters))}</caption>\n<thead><tr><th>rung</th>"
-        "<th>kind</th><th>ε</th><th>threat model</th></tr></thead>\n<tbody>\n" + "\n".join(body) + "\n</tbody></table>"
+        f"<table>\n<caption>The ladder at {html.escape(_parameters(parameters))}</caption>\n"
+        "<thead><tr><th>rung</th><th>kind</th><th>ε</th><th>threat model</th></tr></thead>\n<tbody>\n"
+        + "\n".join(body)
+        + "\n</tbody></table>"
     )
 
 

@@ -62,14 +62,18 @@ def _grid(low: float, high: float, count: int, *also: float) -> tuple[float, ...
     return tuple(sorted(points | set(also)))
 
 
-_STEPS = _grid(100, 100_000, 10)
-_DELTAS = _grid(1e-12, 1e-2, 11)
+_STEPS = _grid(100, 100_000, 7)
+_DELTAS = _grid(1e-12, 1e-2, 6)
 _FPR = tuple(float(f"{x:.6g}") for x in (*np.geomspace(1e-4, 0.02, 8), *np.linspace(0.03, 1.0, 49)))
 
 _OWN: Mapping[str, tuple[str, str, tuple[float, ...]]] = {
-    "dirichlet": ("scaling", "scaling $r$ of the Dirichlet draw", _grid(0.02, 2.0, 11)),
-    "feature": ("sampling_probability", "sampling probability $p = m/|S|$ of a step", _grid(0.001, 0.3, 11)),
-    "two_stage": ("noise_multiplier", r"noise multiplier $\sigma$ (noise std / clip norm)", _grid(0.4, 4.0, 11)),
+    "dirichlet": ("scaling", "scaling $r$ of the Dirichlet draw", _grid(0.02, 2.0, 9)),
+    "feature": ("sampling_probability", "sampling probability $p = m/|S|$ of a step", _grid(0.001, 0.3, 9)),
+    "two_stage": (
+        "noise_multiplier",
+        r"noise multiplier $\sigma$ (noise std / clip norm)",
+        _grid(0.4, 4.0, 9),
+    ),
 }
 
 

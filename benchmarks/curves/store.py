@@ -1,7 +1,7 @@
 """Files that are either complete or absent, and CSV files that say what made them.
 
-A CSV file starts with comment lines `# key: JSON value`, from which `exactdp curves` also decides whether it can
-be used again.
+A CSV file starts with comment lines `# key: JSON value`, from which `exactdp curves` also decides whether it
+can be used again.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import csv
 import functools
 import hashlib
 import io
+import itertools
 import json
 import os
 import platform
@@ -32,7 +33,9 @@ def prepare_directory(name: str, directory: str | Path) -> Path:
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
-        raise ValueError(f"{name} must be a directory that can be written to, got {directory} ({error.strerror})") from error
+        raise ValueError(
+            f"{name} must be a directory that can be written to, got {directory} ({error.strerror})"
+        ) from error
     return path
 
 
@@ -84,7 +87,9 @@ def _code_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def write_csv(path: Path, header: Mapping[str, object], columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+def write_csv(
+    path: Path, header: Mapping[str, object], columns: Sequence[str], rows: Sequence[Sequence[object]]
+) -> None:
     """Writes a CSV file with its header comments, atomically. Floats round-trip; None is an empty field."""
     text = io.StringIO()
     for key, value in header.items():
@@ -92,7 +97,9 @@ def write_csv(path: Path, header: Mapping[str, object], columns: Sequence[str], 
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for row in rows:
-        writer.writerow(["" if cell is None else repr(cell) if isinstance(cell, float) else str(cell) for cell in row])
+        writer.writerow(
+            ["" if cell is None else repr(cell) if isinstance(cell, float) else str(cell) for cell in row]
+        )
     write_atomically(path, text.getvalue().encode())
 
 
@@ -104,15 +111,13 @@ def read_csv(path: Path) -> tuple[dict[str, object], list[Row]]:
     """
     header: dict[str, object] = {}
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    body = 0
-    for body, line in enumerate(lines):
-        if not line.startswith("# "):
-            break
+    comments = list(itertools.takewhile(lambda line: line.startswith("# "), lines))
+    for line in comments:
         key, separator, value = line[2:].partition(": ")
         if not separator:
             raise ValueError(f"{path} must have header lines '# key: JSON value', got {line.rstrip()!r}")
         header[key] = json.loads(value)
-    return header, list(csv.DictReader(lines[body:]))
+    return header, list(csv.DictReader(lines[len(comments) :]))
 
 
 def is_current(path: Path, header: Mapping[str, object]) -> bool:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from exactdp.accounting import validate
-from exactdp.benchmarks.setting import renyi
+from exactdp.benchmarks.setting import limit, renyi
 from exactdp.benchmarks.setting.setting import Setting
 
 if TYPE_CHECKING:
     from exactdp.accounting.interval import Interval
 
 ACCOUNTANTS = ("prv", "rdp", "gdp")
-ENGINES = ("auto", "contour", "lattice")
+Engine = Literal["auto", "contour", "lattice"]
+ENGINES: tuple[Engine, ...] = get_args(Engine)
 CERTIFIED = "certified: the true value lies between lower and upper"
 
 
@@ -42,6 +43,12 @@ class Answer:
         ends = {"lower": self.lower, "upper": self.upper}
         return ends if self.estimate is None else {**ends, "estimate": self.estimate}
 
+    def rows(self, given: str, at: float, wanted: str) -> list[tuple[object, ...]]:
+        """A heading and a line for people."""
+        if self.estimate is not None:
+            return [(given, f"{wanted}, estimate"), (at, self.estimate)]
+        return [(given, f"{wanted}, lower", f"{wanted}, upper"), (at, self.lower, self.upper)]
+
 
 @dataclasses.dataclass(frozen=True)
 class Options:
@@ -49,7 +56,7 @@ class Options:
 
     accountant: str = "prv"
     tolerance: float | None = None
-    engine: str = "auto"
+    engine: Engine = "auto"
 
 
 def options(accountant: str, tolerance: float | None, engine: str, setting: Setting) -> Options:
@@ -69,20 +76,15 @@ def options(accountant: str, tolerance: float | None, engine: str, setting: Sett
             raise ValueError(f"engine must be auto with accountant {accountant}, got {engine}")
     if accountant == "rdp":
         renyi.check(setting)
-    if accountant == "gdp" and (setting.mechanism != "gaussian" or setting.adjacency == "replace" and setting.sampled):
-        raise ValueError(
-            "accountant gdp must be used with mechanism gaussian, unsampled or with add_remove neighbours, "
-            f"got {setting.mechanism}, {setting.adjacency}"
-        )
-    if accountant == "gdp" and setting.sampled and setting.coins == "visible":
-        raise ValueError("accountant gdp must be used with hidden coins, got visible")
-    return Options(accountant, tolerance, engine)
+    if accountant == "gdp" and setting.mechanism == "approximate":
+        raise ValueError("accountant must be prv for approximate (its loss may be infinite), got gdp")
+    return Options(accountant, tolerance, cast(Engine, engine))
 
 
 def load(options: Options) -> None:
     """Imports the accountant, so that the time taken later is its own."""
-    importlib.import_module("exactdp.benchmarks.setting.limit")
-    importlib.import_module(f"exactdp.accounting.{'fdp' if options.accountant == 'gdp' else options.accountant}")
+    name = {"prv": "prv", "rdp": "rdp", "gdp": "composed"}[options.accountant]
+    importlib.import_module(f"exactdp.accounting.{name}")
 
 
 def epsilon(setting: Setting, *, delta: float, options: Options) -> Answer:
@@ -90,15 +92,17 @@ def epsilon(setting: Setting, *, delta: float, options: Options) -> Answer:
     if options.accountant == "prv":
         from exactdp.accounting import prv
 
-        return _certified(prv.epsilon(setting.composition(), delta=delta, tolerance=options.tolerance, engine=options.engine))
+        return _certified(
+            prv.epsilon(
+                setting.composition(), delta=delta, tolerance=options.tolerance, engine=options.engine
+            )
+        )
     if options.accountant == "rdp":
         from exactdp.accounting import rdp
 
         curves, orders = renyi.curves_and_orders(setting)
         bounds = [rdp.epsilon([(c, setting.num_steps)], delta=delta, orders=orders) for c in curves]
         return _upper(max(bounds, key=lambda bound: bound.value), setting)
-    from exactdp.benchmarks.setting import limit
-
     return _limit(limit.epsilon(setting, delta=delta), setting)
 
 
@@ -114,8 +118,6 @@ def delta(setting: Setting, *, epsilon: float, options: Options) -> Answer:
         curves, orders = renyi.curves_and_orders(setting)
         bounds = [rdp.delta([(c, setting.num_steps)], epsilon=epsilon, orders=orders) for c in curves]
         return _upper(max(bounds, key=lambda bound: bound.value), setting)
-    from exactdp.benchmarks.setting import limit
-
     return _limit(limit.delta(setting, epsilon=epsilon), setting)
 
 
@@ -126,11 +128,15 @@ def _certified(interval: Interval) -> Answer:
 def _upper(bound: Any, setting: Setting) -> Answer:
     del setting
     order = "none" if math.isnan(bound.order) else f"{bound.order:.4g}"
-    return Answer(0.0, bound.value, f"rdp, order {order}", remark="an upper bound; the true value may be far below")
+    return Answer(
+        0.0, bound.value, f"rdp, order {order}", remark="an upper bound; the true value may be far below"
+    )
 
 
 def _limit(value: float, setting: Setting) -> Answer:
-    if not setting.sampled:
-        # Composed Gaussians are Gaussian: here mu-GDP is no approximation, but the value is not rounded outwards.
+    if limit.is_exact(setting):
+        # Composed Gaussians are Gaussian: mu-GDP is no approximation, but the value is not rounded outwards.
         return Answer(None, None, "gdp, exact mu", value, "exact up to rounding; not a certified bound")
-    return Answer(None, None, "gdp, central limit", value, "an approximation, which may lie below the true value")
+    return Answer(
+        None, None, "gdp, central limit", value, "an approximation, which may lie below the true value"
+    )

@@ -32,7 +32,7 @@ class Family:
       optional: parameters with a default, each with its check and the default.
       build: the dominating pair for add/remove neighbours.
       released: what one step releases, in words.
-      calibrated: the parameter that `calibrate` solves for when none is named; None where there is none.
+      calibrated: the parameter that `calibrate` solves for when none is named.
       replacement: how a replaced record acts: `"doubles"` the sensitivity (a record is taken out and
         another put in), or is `"same"`: the parameters already describe it.
     """
@@ -43,7 +43,7 @@ class Family:
     optional: Mapping[str, tuple[Check, float]]
     build: Callable[[Mapping[str, float]], Pair]
     released: str
-    calibrated: str | None
+    calibrated: str
     replacement: str
 
 

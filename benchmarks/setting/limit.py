@@ -1,7 +1,8 @@
-"""mu-GDP of a Gaussian setting, for the gdp accountant: exact without sampling, else a central limit."""
+"""mu-GDP of a setting, for the gdp accountant: exact for Gaussians without sampling, else a central limit."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from exactdp.benchmarks.setting.setting import Setting
@@ -10,18 +11,23 @@ if TYPE_CHECKING:
     from exactdp.accounting.fdp.gaussian import GaussianTradeoff
 
 
+def is_exact(setting: Setting) -> bool:
+    """Whether the setting is exactly mu-GDP."""
+    return setting.mechanism == "gaussian" and not setting.sampled
+
+
 def tradeoff(setting: Setting) -> GaussianTradeoff:
     """The Gaussian trade-off curve of the setting."""
-    from exactdp.accounting.fdp import gaussian
+    from exactdp.accounting.fdp.gaussian import GaussianTradeoff
 
-    values = setting.effective()
-    noise = values["noise_multiplier"] / values["sensitivity"]
-    if not setting.sampled:
-        return gaussian.compose_gaussian([setting.num_steps**0.5 / noise])
-    limit = gaussian.poisson_clt(
-        noise, sampling_probability=setting.sampling_probability, num_steps=setting.num_steps
-    )
-    return gaussian.GaussianTradeoff(limit.value)
+    if is_exact(setting):
+        values = setting.effective()
+        return GaussianTradeoff(
+            math.sqrt(setting.num_steps) * values["sensitivity"] / values["noise_multiplier"]
+        )
+    from exactdp.accounting import composed
+
+    return GaussianTradeoff(composed.gdp_mu(setting.composition()).value)
 
 
 def epsilon(setting: Setting, *, delta: float) -> float:

@@ -20,7 +20,9 @@ def check(setting: Setting) -> None:
       ValueError: it is refused.
     """
     if setting.mechanism == "approximate":
-        raise ValueError("accountant must be prv for approximate (its Renyi divergences are infinite), got rdp")
+        raise ValueError(
+            "accountant must be prv for approximate (its Renyi divergences are infinite), got rdp"
+        )
     if setting.adjacency == "replace" and setting.sampled and setting.coins == "hidden":
         raise ValueError("accountant must be prv for adjacency replace with hidden coins, got rdp")
 
@@ -39,7 +41,9 @@ def release(setting: Setting) -> Curve:
         return functools.partial(rdp.gaussian, noise_multiplier=noise, sensitivity=sensitivity)
     if setting.mechanism == "laplace":
         return functools.partial(rdp.laplace, noise_multiplier=noise, sensitivity=sensitivity)
-    family = {"discrete_gaussian": rdp.discrete_gaussian, "discrete_laplace": rdp.discrete_laplace}[setting.mechanism]
+    family = {"discrete_gaussian": rdp.discrete_gaussian, "discrete_laplace": rdp.discrete_laplace}[
+        setting.mechanism
+    ]
     return functools.partial(family, noise_multiplier=noise, sensitivity=int(sensitivity))
 
 
@@ -63,7 +67,7 @@ def curves_and_orders(setting: Setting) -> tuple[list[Curve], list[float] | None
 
     limit = _LARGEST_ORDER
     if setting.mechanism == "dirichlet":
-        from exactdp.accounting.rdp.dirichlet import order_limit
+        from exactdp.accounting.rdp.dirichlet_draw import order_limit
 
         at = order_limit(setting.parameters["scaling"], offset=setting.parameters["offset"])
         limit = int(min(limit, math.ceil(at) - 1))

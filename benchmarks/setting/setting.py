@@ -142,7 +142,10 @@ def _checked_parameters(family: Family, given: Mapping[str, object]) -> dict[str
     known = (*family.required, *family.optional)
     for name, value in given.items():
         if name not in known:
-            raise ValueError(f"{name} must be left out for {family.name}, whose parameters are {', '.join(known)}, got {value}")
+            raise ValueError(
+                f"{name} must be left out for {family.name}, whose parameters are {', '.join(known)}, "
+                f"got {value}"
+            )
     checked: dict[str, float] = {}
     for name, check in family.required.items():
         if name not in given:

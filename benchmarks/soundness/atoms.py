@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 from flint import acb, arb
 
-from benchmarks.soundness import families
-from benchmarks.soundness.contour import Guide, OutOfReachError, log_abs
-from benchmarks.soundness.families import LN10, Mechanism
+from exactdp.benchmarks.soundness import families
+from exactdp.benchmarks.soundness.contour import Guide, OutOfReachError, log_abs
+from exactdp.benchmarks.soundness.families import LN10, Mechanism
 
 Atoms = list[tuple[arb, arb]]  # (mass under P, mass under Q) of each outcome
 TYPE_LIMIT = 60_000
@@ -155,7 +155,7 @@ class Lattice(Mechanism):
         guide = Guide([(self, count)], add=False)
         tau = guide.find(float(epsilon), 0)
         log_delta = guide.saddle(tau)[1] - 20
-        tau *= vary
+        tau = tau * vary if vary != 1.0 else guide.settle(float(epsilon), log_delta, 1.0)
         span = guide.period(tau, float(epsilon), log_delta, digits + 4) / vary
         nodes = 2 * (int(span / float(self.spacing)) // 2) + 3
         if nodes > 400_000:

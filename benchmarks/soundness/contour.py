@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from flint import acb, arb
 
-from benchmarks.soundness.families import LN10, Mechanism, Quadrature, set_digits
+from exactdp.benchmarks.soundness.families import LN10, Mechanism, Quadrature, set_digits
 
 WORK_LIMIT = {"": 4e8}  # node pairs; `limit_work` lowers it for quick references
 
@@ -93,6 +93,29 @@ class Guide:
             return math.exp(middle)
         return min(0.9 * self.top, self.top / (1 + math.exp(-middle)))  # at 0.9 a few digits are lost, no more
 
+    def settle(self, epsilon: float, log_delta: float, vary: float, most: float = 100.0) -> float:
+        """The tau at or left of the saddle of `epsilon` with the shortest period; `vary` < 1 moves it further.
+
+        Left of the saddle the terms exceed their sum by e^excess, at most e^most: ball arithmetic pays for that
+        with digits. It is worth it where the cumulant function rises like a wall just right of the saddle.
+        """
+        saddle = self.find(epsilon, 0)
+        level = self(saddle)[0] - saddle * epsilon
+
+        def excess(tau: float) -> float:  # log of how far the terms exceed those at the saddle
+            return self(tau)[0] - tau * epsilon - level
+
+        near = [saddle * f for f in (1.0, 0.95, 0.9, 0.84, 0.78, 0.7, 0.6, 0.5, 0.4)]
+        best = min(
+            (tau for tau in near if tau == saddle or excess(tau) < most),
+            key=lambda tau: self.period(tau, epsilon, log_delta, 20),
+        )
+        if vary != 1.0:
+            while excess(best * vary) > excess(best) + 12:
+                vary = 0.5 * (1 + vary)
+            return best * vary
+        return best
+
     def period(self, tau: float, epsilon: float, log_delta: float, digits: float) -> float:
         """P with an aliasing error below 10^-digits of delta."""
         tol = digits * LN10 + 6
@@ -105,7 +128,10 @@ class Guide:
                 k = self(other)[0]
             except (OverflowError, ValueError):
                 break
-            right = min(right, (k - other * epsilon - log_delta + tol) / (other - tau))
+            here = (k - other * epsilon - log_delta + tol) / (other - tau)
+            if here > 2 * right + left:
+                break
+            right = min(right, here)
         return max(left, right)
 
 
@@ -139,8 +165,10 @@ def build(
 ) -> Contour:
     """Evaluates the contour until the terms have decayed to 10^-digits of the sum."""
     total_count = sum(count for _, count in guide.steps)
-    digits = digits + 12
-    inner = digits + math.log10(total_count) + 2
+    digits = digits + 6
+    # the terms may exceed their sum
+    guard = max(0.0, guide(tau)[0] - tau * epsilon - log_delta) / LN10
+    inner = digits + guard + math.log10(total_count) + 2
     set_digits(inner + 4)
     step = arb(2 * math.pi / guide.period(tau, epsilon, log_delta, digits) * shrink)
     s = arb(tau)
@@ -190,9 +218,10 @@ def delta_at(steps: Sequence[tuple[Mechanism, int]], add: bool, epsilon: str, di
     """delta(epsilon) of a composition in one direction."""
     guide = Guide(steps, add)
     eps = float(epsilon)
-    tau = guide.find(eps, 0)
-    log_delta = min(0.0, guide.saddle(tau)[1]) - 5
-    tau = min(tau * vary, 0.93 * guide.top)
+    if eps >= sum(count * mechanism.loss_bound(add) for mechanism, count in steps):
+        return arb(0)
+    log_delta = min(0.0, guide.saddle(guide.find(eps, 0))[1]) - 5
+    tau = guide.settle(eps, log_delta, vary)
     contour = build(guide, tau, eps, log_delta, digits, 1.0 if vary == 1.0 else 0.87)
     return contour.delta(arb(epsilon))[0]
 
@@ -207,8 +236,7 @@ def epsilon_at(
     log_delta = float(goal.log())
     epsilon = arb(guide.saddle(guide.find(log_delta, 1))[0])
     for _ in range(40):  # coarse contours until the guess is good, then a fine one
-        tau = guide.find(float(epsilon), 0) * vary
-        tau = min(tau, 0.93 * guide.top)
+        tau = guide.settle(float(epsilon), log_delta - 3, 1.0)
         value, slope = build(guide, tau, float(epsilon), log_delta - 3, 5).delta(epsilon)
         limit = 0.05 + 0.5 * abs(float(epsilon))
         if value > 0 and slope < 0:
@@ -218,8 +246,7 @@ def epsilon_at(
         epsilon = arb(float(epsilon) + min(limit, max(-limit, move)))
         if abs(move) < 1e-3 * max(1e-3, abs(float(epsilon))):
             break
-    tau = guide.find(float(epsilon), 0) * vary
-    tau = min(tau, 0.93 * guide.top)
+    tau = guide.settle(float(epsilon), log_delta - 3, vary)
     contour = build(guide, tau, float(epsilon), log_delta - 3, digits, 1.0 if vary == 1.0 else 0.87)
     return solve(contour, epsilon, goal, digits)
 

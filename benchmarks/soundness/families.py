@@ -41,6 +41,11 @@ class Mechanism:
         """Mass of the loss at exactly 0 that is known in closed form."""
         return arb(0)
 
+    def loss_bound(self, add: bool) -> float:
+        """An upper bound of the loss in one direction, above which delta is 0."""
+        del add
+        return math.inf
+
     def cumulant(self, s: float) -> tuple[float, float, float]:
         """log M(s) and its first two derivatives, in float64 (only guides the contour)."""
         raise NotImplementedError
@@ -48,6 +53,11 @@ class Mechanism:
     def line(self, s: arb, step: arb, start: int, count: int, digits: float) -> list[acb]:
         """M(s + i step j) for j = start, ..., start + count - 1, to `digits` digits of M(s)."""
         raise NotImplementedError
+
+
+def hidden_bound(q: float, add: bool) -> float:
+    """Loss bound of Q against (1 - q) Q + q P."""
+    return -math.log1p(-q) if add else math.inf
 
 
 class ClosedForm(Mechanism):
@@ -82,6 +92,10 @@ class Laplace(ClosedForm):
     def __init__(self, noise_multiplier: float) -> None:
         self.width = 1.0 / float(noise_multiplier)
         self.noise_multiplier = float(noise_multiplier)
+
+    def loss_bound(self, add: bool) -> float:
+        del add
+        return self.width
 
     def cumulant(self, s: float) -> tuple[float, float, float]:
         d = self.width
@@ -132,6 +146,9 @@ class Visible(Mechanism):
 
     def atom_at_zero(self) -> arb:
         return 1 - arb(self.q)
+
+    def loss_bound(self, add: bool) -> float:
+        return self.base.loss_bound(add)
 
     def cumulant(self, s: float) -> tuple[float, float, float]:
         k, k1, k2 = self.base.cumulant(s)

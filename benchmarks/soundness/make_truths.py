@@ -4,7 +4,7 @@ Every value is computed twice, the second time on another contour with another s
 route has one; `digits` is how far the two agree. Resumable: entries already in the file are kept.
 Needs python-flint, numpy and scipy; run from the repository root:
 
-    python -m benchmarks.soundness.make_truths --out benchmarks/soundness/truths.json --count 320
+    python -m exactdp.benchmarks.soundness.make_truths --out benchmarks/soundness/truths.json --count 320
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import numpy as np
 from absl import app, flags, logging
 from flint import arb
 
-from benchmarks.soundness.configurations import published, random_configuration
-from benchmarks.soundness.reference import Answer, OutOfReachError, Reference
+from exactdp.benchmarks.soundness.configurations import published, random_configuration
+from exactdp.benchmarks.soundness.reference import Answer, OutOfReachError, Reference
 
 _OUT = flags.DEFINE_string("out", "benchmarks/soundness/truths.json", "The file to write.")
 _COUNT = flags.DEFINE_integer("count", 320, "Random configurations, beside the published inputs.")
 _SEED = flags.DEFINE_integer("seed", 20_240_611, "Seed of the random configurations.")
-_SECONDS = flags.DEFINE_integer("seconds", 25, "A random configuration that takes longer is drawn again.")
+_SECONDS = flags.DEFINE_integer("seconds", 40, "Processor seconds after which a random configuration is drawn again.")
 DIGITS = 40
 
 
@@ -47,10 +47,10 @@ def _agree(first: arb | None, second: arb | None) -> float:
     return float(DIGITS) if gap == 0 else -math.log10(gap / scale) if scale else 0.0
 
 
-def entry(name: str, mechanisms: list[dict[str, Any]], delta: str) -> dict[str, Any]:
+def entry(name: str, mechanisms: list[dict[str, Any]], delta: str, with_delta: bool) -> dict[str, Any]:
     """One line of truths.json."""
     started = time.perf_counter()
-    answers: list[Answer] = [Reference(mechanisms, DIGITS, vary).epsilon(delta) for vary in (1.0, 1.13)]
+    answers: list[Answer] = [Reference(mechanisms, DIGITS, vary).epsilon(delta) for vary in (1.0, 0.87)]
     one, two = answers
     digits = min(_agree(one.remove, two.remove), _agree(one.add, two.add), DIGITS)
     row: dict[str, Any] = {
@@ -63,9 +63,9 @@ def entry(name: str, mechanisms: list[dict[str, Any]], delta: str) -> dict[str, 
         "method": one.method,
         "digits": math.floor(digits),
     }
-    if one.epsilon.is_finite() and one.epsilon > 0:
+    if with_delta and one.epsilon.is_finite() and one.epsilon > 0:
         point = f"{float(one.epsilon):.4g}"
-        pair, again = (Reference(mechanisms, DIGITS, vary).delta(point) for vary in (1.0, 1.13))
+        pair, again = (Reference(mechanisms, DIGITS, vary).delta(point) for vary in (1.0, 0.87))
         row["delta_at"] = {"epsilon": point, "remove": _text(pair[0]), "add": _text(pair[1])}
         row["delta_at"]["digits"] = math.floor(min(_agree(pair[0], again[0]), _agree(pair[1], again[1]), DIGITS))
     logging.info("%s: %s (%d digits, %s, %.1f s)", name, str(row["epsilon"])[:16], digits, one.method,
@@ -93,15 +93,15 @@ def main(argv: list[str]) -> None:
         with open(_OUT.value, encoding="utf-8") as file:
             rows = json.load(file)["configurations"]
     done = {(row["name"], row["delta"]) for row in rows}
-    signal.signal(signal.SIGALRM, _expired)
+    signal.signal(signal.SIGPROF, _expired)
     for name, mechanisms, delta in published():
         if (name, delta) not in done and not any(r["mechanisms"] == mechanisms and r["delta"] == delta for r in rows):
-            signal.alarm(20 * _SECONDS.value)
+            signal.setitimer(signal.ITIMER_PROF, 20 * _SECONDS.value)
             try:
-                rows.append(entry(name, mechanisms, delta))
+                rows.append(entry(name, mechanisms, delta, delta in ("1e-5", "1e-10")))
             except (ArithmeticError, ValueError) as error:
                 logging.warning("%s, delta %s: %s", name, delta, error)
-            signal.alarm(0)
+            signal.setitimer(signal.ITIMER_PROF, 0)
             _save(rows)
     have = {row["name"] for row in rows}
     for index in range(_COUNT.value):
@@ -111,14 +111,14 @@ def main(argv: list[str]) -> None:
         rng = np.random.default_rng([_SEED.value, index])
         for _ in range(200):
             mechanisms, delta = random_configuration(rng)
-            signal.alarm(_SECONDS.value)
+            signal.setitimer(signal.ITIMER_PROF, _SECONDS.value)
             try:
-                row = entry(name, mechanisms, delta)
+                row = entry(name, mechanisms, delta, index % 3 == 0)
             except (ArithmeticError, ValueError, OverflowError, MemoryError) as error:
                 logging.info("%s drawn again: %s", name, error)
                 continue
             finally:
-                signal.alarm(0)
+                signal.setitimer(signal.ITIMER_PROF, 0)
             if row["digits"] < 25:
                 logging.info("%s drawn again: %d digits: %s", name, row["digits"], mechanisms)
                 continue

@@ -6,9 +6,9 @@ import math
 
 from flint import arb
 
-from benchmarks.soundness import exact, sampled
-from benchmarks.soundness.contour import OutOfReachError
-from benchmarks.soundness.families import LN10
+from exactdp.benchmarks.soundness import exact, sampled
+from exactdp.benchmarks.soundness.contour import OutOfReachError
+from exactdp.benchmarks.soundness.families import LN10
 
 
 class Smooth:

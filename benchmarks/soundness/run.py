@@ -1,6 +1,6 @@
 """Compares certified intervals of `exactdp` with independent references on random inputs, and prints the count.
 
-    python -m benchmarks.soundness.run --count 10000 --out soundness.csv [--seed 1] [--resume] [--truths truths.json]
+    python -m exactdp.benchmarks.soundness.run --count 10000 --out soundness.csv [--seed 1] [--resume] [--truths truths.json]
 
 A row is a miss when the reference, give or take its own error, lies outside the interval. Needs python-flint for
 the random references; `--count 0` checks the data file alone and needs nothing beyond `exactdp`.
@@ -12,7 +12,6 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
-import math
 import os
 import sys
 import time
@@ -21,7 +20,7 @@ from typing import Any
 import numpy as np
 from absl import app, flags, logging
 
-from benchmarks.soundness.compare import composition, contains, supported
+from exactdp.benchmarks.soundness.compare import composition, contains, supported
 
 _COUNT = flags.DEFINE_integer("count", 10_000, "Random configurations.", lower_bound=0)
 _SEED = flags.DEFINE_integer("seed", 1, "Seed; row i depends on the seed and i alone.")
@@ -29,9 +28,6 @@ _OUT = flags.DEFINE_string("out", "soundness.csv", "CSV to write, a row a config
 _RESUME = flags.DEFINE_boolean("resume", False, "Keep the rows already in --out and go on.")
 _TRUTHS = flags.DEFINE_string("truths", "", "Also check every entry of this truths.json first.")
 _SECONDS = flags.DEFINE_float("seconds", 5.0, "A reference that takes longer is drawn again.")
-# Relative error of the references of random rows, far below the width of any interval under test.
-REFERENCE_ERROR = 1e-13
-
 
 @dataclasses.dataclass
 class Row:
@@ -118,8 +114,8 @@ def main(argv: list[str]) -> None:
 
 
 def _random_row(name: str, index: int) -> tuple[Row, int]:
-    from benchmarks.soundness.configurations import random_configuration
-    from benchmarks.soundness.fast import fast_reference
+    from exactdp.benchmarks.soundness.configurations import random_configuration
+    from exactdp.benchmarks.soundness.fast import fast_reference
 
     rng = np.random.default_rng([_SEED.value, index])
     for attempt in range(1000):
@@ -128,7 +124,7 @@ def _random_row(name: str, index: int) -> tuple[Row, int]:
         truth = fast_reference(mechanisms, delta, seconds=_SECONDS.value)
         if truth is not None:
             spent = time.perf_counter() - started
-            return check(name, mechanisms, delta, truth, REFERENCE_ERROR, spent), attempt
+            return check(name, mechanisms, delta, *truth, spent), attempt
     raise RuntimeError(f"{name}: no random input within reach of the reference")
 
 

@@ -8,8 +8,14 @@ import numpy as np
 from flint import arb
 from scipy import special
 
-from benchmarks.soundness import families
-from benchmarks.soundness.families import LN10, Quadrature
+from exactdp.benchmarks.soundness import families
+from exactdp.benchmarks.soundness.families import LN10, Quadrature
+
+
+def log_ratio(q: float, u: np.ndarray) -> np.ndarray:
+    """log(1 - q + q e^u), with a small relative error also where it is near 0."""
+    near = np.log1p(q * np.expm1(np.minimum(u, 30.0)))
+    return np.where(u < 30.0, near, np.logaddexp(math.log1p(-q), math.log(q) + u))
 
 
 class HiddenGaussian(Quadrature):
@@ -19,6 +25,9 @@ class HiddenGaussian(Quadrature):
         self.sigma, self.q = float(noise_multiplier), float(sampling_probability)
         self.slope = self.sigma**-2
 
+    def loss_bound(self, add: bool) -> float:
+        return families.hidden_bound(self.q, add)
+
     def spacing(self, s: float, height: float, digits: float) -> float:
         theta = min(2.5, math.sqrt(2 * digits * LN10) / self.sigma)
         self.half_width = theta * self.sigma**2
@@ -26,12 +35,14 @@ class HiddenGaussian(Quadrature):
         return super().spacing(s, height, digits)
 
     def span(self, s: float, digits: float) -> tuple[float, float]:
-        reach = self.sigma * (math.sqrt(2 * (digits * LN10 + 5)) + 1)
-        return min(0.0, s + 1) - reach, max(1.0, s + 1) + reach
+        # for s + 1 < 0 the ratio, at least 1 - q, favours the left tail by this factor and no more
+        gain = max(0.0, -(s + 1)) * math.log1p(self.q / (1 - self.q) * math.exp(-0.5 * self.sigma**-2))
+        reach = self.sigma * (math.sqrt(2 * (digits * LN10 + 5 + gain)) + 1)
+        return -reach, max(1.0, s + 1) + reach
 
     def floats(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         v = self.sigma**-2
-        loss = np.logaddexp(math.log1p(-self.q), math.log(self.q) + (2 * x - 1) * v / 2)
+        loss = log_ratio(self.q, (2 * x - 1) * v / 2)
         return -x * x * v / 2 - math.log(self.sigma * math.sqrt(2 * math.pi)) + loss, loss
 
     def exact(self, x: arb) -> tuple[arb, arb]:
@@ -59,9 +70,8 @@ class ReplaceGaussian(Quadrature):
 
     def floats(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         v = self.sigma**-2
-        low, high = math.log1p(-self.q), math.log(self.q)
-        up = np.logaddexp(low, high + (2 * x - 1) * v / 2)
-        down = np.logaddexp(low, high - (2 * x + 1) * v / 2)
+        up = log_ratio(self.q, (2 * x - 1) * v / 2)
+        down = log_ratio(self.q, -(2 * x + 1) * v / 2)
         return -x * x * v / 2 - math.log(self.sigma * math.sqrt(2 * math.pi)) + up, up - down
 
     def exact(self, x: arb) -> tuple[arb, arb]:
@@ -82,6 +92,9 @@ class HiddenDirichlet(Quadrature):
         self.half_width = min(2.5, 2.5 / self.r)
         self.growth = 0.6 * (2 * self.alpha + self.r)
 
+    def loss_bound(self, add: bool) -> float:
+        return families.hidden_bound(self.q, add)
+
     def span(self, s: float, digits: float) -> tuple[float, float]:
         reach = digits * LN10 + 10 + 0.7 * (2 * self.alpha + self.r) + abs(s)
         below = self.alpha
@@ -91,7 +104,7 @@ class HiddenDirichlet(Quadrature):
 
     def floats(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         a, r = self.alpha, self.r
-        loss = np.logaddexp(math.log1p(-self.q), math.log(self.q) + r * x)
+        loss = log_ratio(self.q, r * x)
         return a * x - (2 * a + r) * np.logaddexp(0.0, x) - special.betaln(a, a + r) + loss, loss
 
     def exact(self, x: arb) -> tuple[arb, arb]:
@@ -117,6 +130,9 @@ class HiddenLaplace(Quadrature):
     def __init__(self, noise_multiplier: float, sampling_probability: float) -> None:
         self.noise_multiplier, self.q = float(noise_multiplier), float(sampling_probability)
         self.width = 1.0 / self.noise_multiplier
+
+    def loss_bound(self, add: bool) -> float:
+        return families.hidden_bound(self.q, add)
 
     def _order(self, s: float, height: float, digits: float) -> int:
         return int(1.2 * (digits * 1.2 + (height + abs(s) + 1) * self.width) / 2 * 1.5) + 12

@@ -19,8 +19,8 @@ COMMAND = (
 )
 # By independent quadrature to 40 digits: sampled Gaussian, add/remove, hidden coins.
 TRUTH = 1.828236667
-# Processor seconds: a clock would measure the other users of the machine. NumPy and SciPy, which every accountant
-# needs, are timed apart.
+# Processor seconds: a clock would measure the other users of the machine. NumPy and SciPy, which all need,
+# are timed apart.
 IMPORT = f"""
 import sys, time
 start = time.process_time()

@@ -78,7 +78,7 @@ print(package, time.process_time() - base, *sorted({name.split(".")[0] for name 
 
 
 def test_accounting_loads_in_half_a_second() -> None:
-    # Processor time, the least of three: a shared machine's clock would measure its other users. NumPy and SciPy,
+    # Processor time, the least of three: a clock would measure the machine's other users. NumPy and SciPy,
     # which every accountant needs, are timed apart.
     command = [sys.executable, "-c", MEASURE]
     runs = [

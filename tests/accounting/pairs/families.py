@@ -9,8 +9,18 @@ import mpmath as mp
 import numpy as np
 from scipy import special
 
-from exactdp.accounting.pairs import approximate, base, custom, dirichlet, discrete_gaussian, discrete_laplace
-from exactdp.accounting.pairs import finite, gaussian, laplace, pure
+from exactdp.accounting.pairs import (
+    approximate,
+    base,
+    custom,
+    dirichlet,
+    discrete_gaussian,
+    discrete_laplace,
+    finite,
+    gaussian,
+    laplace,
+    pure,
+)
 
 mp.mp.dps = 40
 
@@ -30,7 +40,9 @@ def logistic(sensitivity: float) -> custom.Custom:
 
 def student(degrees: float, sensitivity: float) -> custom.Custom:
     """Student-t noise: a loss that rises, then falls on either side."""
-    log_c = special.gammaln((degrees + 1) / 2) - special.gammaln(degrees / 2) - 0.5 * math.log(degrees * math.pi)
+    log_c = (
+        special.gammaln((degrees + 1) / 2) - special.gammaln(degrees / 2) - 0.5 * math.log(degrees * math.pi)
+    )
 
     def log_density(x: np.ndarray) -> np.ndarray:
         return log_c - (degrees + 1) / 2 * np.log1p(np.minimum(np.abs(x), 1e150) ** 2 / degrees)
@@ -80,7 +92,10 @@ def _atoms(name: str) -> tuple[list, list]:
     elif name == "approximate":
         delta = mp.mpf(1e-3)
         a = one / (1 + mp.exp(-mp.mpf(0.5)))
-        p, q = [(1 - delta) * (1 - a), (1 - delta) * a, delta, 0], [(1 - delta) * a, (1 - delta) * (1 - a), 0, delta]
+        p, q = (
+            [(1 - delta) * (1 - a), (1 - delta) * a, delta, 0],
+            [(1 - delta) * a, (1 - delta) * (1 - a), 0, delta],
+        )
     elif name == "categories":
         keep = mp.mpf(0.6)
         p, q = [keep] + 4 * [(1 - keep) / 4], [(1 - keep) / 4, keep] + 3 * [(1 - keep) / 4]
@@ -89,7 +104,7 @@ def _atoms(name: str) -> tuple[list, list]:
         p = [mp.mpf(x) / sum(map(mp.mpf, pair.p)) for x in pair.p]
         q = [mp.mpf(x) / sum(map(mp.mpf, pair.q)) for x in pair.q]
     elif name == "discrete_gaussian":
-        w = {x: mp.exp(-mp.mpf(x) ** 2 / (2 * mp.mpf(1.5) ** 2)) for x in range(-90, 91)}
+        w = {x: mp.exp(-(mp.mpf(x) ** 2) / (2 * mp.mpf(1.5) ** 2)) for x in range(-90, 91)}
         total = mp.fsum(w.values())
         xs = range(-85, 86)
         p, q = [w[x - 2] / total for x in xs], [w[x] / total for x in xs]
@@ -109,9 +124,9 @@ def _dirichlet_tail(pair: dirichlet.Dirichlet, x: mp.mpf, first: mp.mpf, second:
     mode = mp.log(first / second)
     scale = mp.sqrt(1 / first + 1 / second)
     log_f = lambda t: first * t - (first + second) * mp.log1p(mp.exp(t))  # noqa: E731
-    start = max(x, mode - 14 * scale)
-    end = max(start, mode) + 14 * scale
-    knots = mp.linspace(start, end, 15)
+    start = max(x, mode - 12 * scale)
+    end = max(start, mode) + 12 * scale
+    knots = mp.linspace(start, end, 9)
     shift = mp.loggamma(first) + mp.loggamma(second) - mp.loggamma(first + second)
     return mp.quad(lambda t: mp.exp(log_f(t) - shift), knots)
 
@@ -162,20 +177,33 @@ def _hockey_stick(name: str, epsilon: float, reverse: bool, digits: int) -> mp.m
         return 1 / (1 + mp.exp(x - d)) - mp.exp(e) / (1 + mp.exp(x))
     if name == "student":
         f = lambda x: (1 + x * x / 3) ** -2 * 2 / (mp.pi * mp.sqrt(3))  # noqa: E731
+
+        def cdf(x: mp.mpf) -> mp.mpf:
+            if mp.isinf(x):
+                return mp.mpf(1 if x > 0 else 0)
+            y = x / mp.sqrt(3)
+            return mp.mpf(1) / 2 + (y / (1 + y * y) + mp.atan(y)) / mp.pi
+
         # (3 + x^2) = k (3 + (x - 1)^2), k = e^(eps/2): a quadratic in x.
         k = mp.exp(e / 2)
         root = 4 * k * k - 4 * (1 - k) * (3 - 4 * k)
-        roots = [] if root < 0 else sorted((-2 * k + sign * mp.sqrt(root)) / (2 * (1 - k)) for sign in (1, -1) if k != 1)
+        roots = (
+            []
+            if root < 0
+            else sorted((-2 * k + sign * mp.sqrt(root)) / (2 * (1 - k)) for sign in (1, -1) if k != 1)
+        )
         if k == 1:
             roots = [mp.mpf(1) / 2]
         cuts = [-mp.inf, *roots, mp.inf]
         total = mp.mpf(0)
         for low, high in zip(cuts[:-1], cuts[1:], strict=True):
-            inner = (low + high) / 2 if mp.isfinite(low + high) else (high - 1 if mp.isfinite(high) else low + 1)
+            inner = (
+                (low + high) / 2 if mp.isfinite(low + high) else (high - 1 if mp.isfinite(high) else low + 1)
+            )
             if len(roots) == 0:
                 inner = mp.mpf(0)
             if f(inner - 1) > mp.exp(e) * f(inner):
-                total += mp.quad(lambda x: f(x - 1) - mp.exp(e) * f(x), [low, inner, high])
+                total += cdf(high - 1) - cdf(low - 1) - mp.exp(e) * (cdf(high) - cdf(low))
         return total
     p, q = _atoms(name)
     if reverse:
@@ -202,5 +230,3 @@ def moment(name: str, slope: complex) -> mp.mpc | None:
         return None
     p, q = _atoms(name)
     return mp.fsum(y * mp.exp(s * mp.log(x / y)) for x, y in zip(p, q, strict=True) if x > 0 and y > 0)
-
-

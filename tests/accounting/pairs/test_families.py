@@ -8,9 +8,18 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from exactdp.accounting.pairs import approximate, custom, dirichlet, discrete_gaussian, discrete_laplace
-from exactdp.accounting.pairs import finite, laplace, panels, pure
-from exactdp.accounting.prv import contour
+from exactdp.accounting import prv
+from exactdp.accounting.pairs import (
+    approximate,
+    custom,
+    dirichlet,
+    discrete_gaussian,
+    discrete_laplace,
+    finite,
+    laplace,
+    panels,
+    pure,
+)
 from tests.accounting.pairs import families
 
 
@@ -104,50 +113,64 @@ def test_dirichlet_extremes(scaling: float, offset: float) -> None:
     assert m.p[1] == pytest.approx(m.q[0], abs=m.p_error[1] + m.q_error[0])
 
 
-def _contour_interval(pair, count: int, epsilon: float) -> tuple[float, float]:
-    law, _ = pair.directions()
-    parts = [(law, count)]
-    at = contour.order_for_epsilon(parts, epsilon)
-    engine = contour.Contour(parts, at, epsilon=epsilon, log_tolerance=math.log(1e-9))
-    low, _, high, _ = engine.log_delta(epsilon)
-    return math.exp(low), math.exp(high)
+def _check(pair, count: int, epsilon: float, truth: mp.mpf, engine: str) -> None:
+    interval = prv.delta([(pair, count)], epsilon=epsilon, engine=engine)
+    assert interval.lower <= truth <= interval.upper
+    assert interval.width <= 1e-3 * interval.upper
 
 
-def _by_contour(moment, epsilon: float, order: float, reach: float) -> mp.mpf:
-    """delta = (1 / pi) int Re M(z) e^(-z eps) / (z (z + 1)) dy on Re z = order, M in closed form."""
+def _by_contour(moment, count: int, order: float) -> tuple[float, mp.mpf]:
+    """An epsilon whose saddle point is about `order`, and delta(epsilon) for `count` steps.
+
+    delta = (1 / pi) int Re M(z)^count e^(-z eps) / (z (z + 1)) dy on Re z = order, M in closed form.
+    """
+    epsilon = round(float(count * mp.diff(lambda t: mp.log(moment(t)), order)))
+    spread = count * mp.diff(lambda t: mp.log(moment(t)), order, 2)
 
     def integrand(y: mp.mpf) -> mp.mpf:
         z = mp.mpc(order, y)
-        return mp.re(moment(z) * mp.exp(-z * epsilon) / (z * (z + 1)))
+        return mp.re(moment(z) ** count * mp.exp(-z * epsilon) / (z * (z + 1)))
 
-    return mp.quad(integrand, mp.linspace(0, reach, 33)) / mp.pi
+    reach = 10 / mp.sqrt(spread)
+    assert abs(integrand(reach)) < 1e-14 * integrand(mp.mpf(0))
+    return float(epsilon), mp.quad(integrand, mp.linspace(0, reach, 17)) / mp.pi
 
 
-@pytest.mark.parametrize(("count", "epsilon", "order"), [(40, 8.0, 3.0), (200, 12.0, 1.2)])
-def test_contour_dirichlet(count: int, epsilon: float, order: float) -> None:
+@pytest.mark.parametrize(("count", "order"), [(40, 0.7), (200, 1.3)])
+def test_composed_dirichlet(count: int, order: float) -> None:
     """Composed Dirichlet draws: the moments are quotients of Gamma functions."""
-    pair = dirichlet.Dirichlet(0.6, 2.0)
     r, a = mp.mpf(0.6), mp.mpf(2)
     g = mp.loggamma
-
-    def moment(z: mp.mpc) -> mp.mpc:
-        s = z + 1
-        return mp.exp(count * (g(a + r * s) + g(a + r - r * s) - g(a) - g(a + r)))
-
-    with mp.workdps(25):
-        truth = _by_contour(moment, epsilon, min(order, 2.5), 80.0 / math.sqrt(count) * 2)
-    low, high = _contour_interval(pair, count, epsilon)
-    assert low <= truth <= high
-    assert high - low <= 1e-6 * high
+    with mp.workdps(20):
+        norm = g(a) + g(a + r)
+        epsilon, truth = _by_contour(lambda z: mp.exp(g(a + r + r * z) + g(a - r * z) - norm), count, order)
+    for engine in ("contour", "lattice") if count < 100 else ("contour",):
+        _check(dirichlet.Dirichlet(0.6, 2.0), count, epsilon, truth, engine)
 
 
 def test_contour_laplace() -> None:
-    """A composition of 30 Laplace releases, by expanding the law of the loss.
+    """300 Laplace releases: enough that the atoms at the ends no longer matter."""
+    c = mp.mpf(4)
+
+    def moment(z: mp.mpc) -> mp.mpc:
+        return (
+            mp.exp(c * z) / 2
+            + mp.exp(-c * (1 + z)) / 2
+            + mp.exp(-c / 2) * mp.sinh(c * (z + 0.5)) / (2 * z + 1)
+        )
+
+    with mp.workdps(20):
+        epsilon, truth = _by_contour(moment, 300, 0.02)
+    _check(laplace.Laplace(0.25), 300, epsilon, truth, "auto")
+
+
+def test_lattice_laplace() -> None:
+    """A composition of 12 Laplace releases, by expanding the law of the loss.
 
     One loss is c with probability 1/2, -c with e^-c / 2, else of density e^((u - c) / 2) / 4: the sum of
     k densities is a polynomial spline times an exponential (Irwin-Hall), integrated exactly.
     """
-    count, c, epsilon = 30, mp.mpf(2), mp.mpf(24)
+    count, c, epsilon = 12, mp.mpf(2), mp.mpf(14)
     with mp.workdps(60):
         truth = mp.mpf(0)
         for k in range(count + 1):
@@ -157,9 +180,7 @@ def test_contour_laplace() -> None:
                 p *= mp.exp(-c * down)
                 start = c * (up - down)
                 truth += p * _spline(k, c, epsilon - start)
-    low, high = _contour_interval(laplace.Laplace(0.5), count, float(epsilon))
-    assert low <= truth <= high
-    assert high - low <= 1e-6 * high
+    _check(laplace.Laplace(0.5), count, float(epsilon), truth, "lattice")
 
 
 def _spline(k: int, c: mp.mpf, threshold: mp.mpf) -> mp.mpf:
@@ -177,7 +198,9 @@ def _spline(k: int, c: mp.mpf, threshold: mp.mpf) -> mp.mpf:
     for j in range(k):
         start = max(low, mp.mpf(j))
         if start < k:
-            part = _power(k - 1, j, start, mp.mpf(k), c) - mp.exp(2 * c * floor) * _power(k - 1, j, start, mp.mpf(k), -c)
+            part = _power(k - 1, j, start, mp.mpf(k), c) - mp.exp(2 * c * floor) * _power(
+                k - 1, j, start, mp.mpf(k), -c
+            )
             total += (-1) ** j * math.comb(k, j) * part
     return scale * total
 
@@ -192,3 +215,26 @@ def _power(n: int, j: int, start: mp.mpf, end: mp.mpf, rate: mp.mpf) -> mp.mpf:
         return total * mp.exp(rate * x)
 
     return primitive(end) - primitive(start)
+
+
+@pytest.mark.parametrize(("epsilon", "order"), [(2.0, 0.8), (5.0, 3.0)])
+def test_lattice_custom(epsilon: float, order: float) -> None:
+    """Ten releases with logistic noise, against a contour integral of the moments in float64."""
+    b, count = math.tanh(0.9 / 4), 10
+    # E_P[e^(zL)] over v = tanh((x - d/2) / 2): e^L = ((1 + b v) / (1 - b v))^2, and the logistic density at
+    # x - d is (1 - w^2) / 4 with w = tanh((x - d) / 2) = (v - b) / (1 - b v); dx = 2 dv / (1 - v^2).
+    v, log_weight = panels.gauss(60)
+    w = (v - b) / (1 - b * v)
+    p = np.exp(log_weight) * (1 - w * w) / (1 - v * v) / 2
+    loss = 2 * np.log((1 + b * v) / (1 - b * v))
+    x, log_weight = panels.gauss(80)
+    reach, parts = 400.0, 800
+    y = ((np.arange(parts)[:, None] + 0.5 * (1 + x)) * (reach / parts)).ravel()
+    z = order + 1j * y
+    moment = (np.exp(np.outer(z, loss)) @ p) ** count
+    integrand = (moment * np.exp(-z * epsilon) / (z * (z + 1))).real
+    truth = float(integrand @ np.tile(np.exp(log_weight), parts)) * reach / (2 * parts) / math.pi
+    assert abs(integrand[-1]) * reach < 1e-9 * truth
+    interval = prv.delta([(families.PAIRS["logistic"], count)], epsilon=epsilon, engine="lattice")
+    assert interval.lower * (1 - 1e-8) <= truth <= interval.upper * (1 + 1e-8)
+    assert interval.width <= 1e-3 * interval.upper

@@ -36,7 +36,13 @@ def parse(**changes: Any) -> claims.Claim:
 
 def test_epsilon() -> None:
     claim = parse()
-    assert (claim.quantity, claim.value, claim.delta, claim.epsilon, claim.rounding) == ("epsilon", 2.0, 1e-5, None, 0.005)
+    assert (claim.quantity, claim.value, claim.delta, claim.epsilon, claim.rounding) == (
+        "epsilon",
+        2.0,
+        1e-5,
+        None,
+        0.005,
+    )
     assert claim.setting is not None
     assert claim.setting.as_dict() == {
         "mechanism": "gaussian",
@@ -98,12 +104,18 @@ def test_what_cannot_be_accounted_for_is_kept_with_its_reason() -> None:
         ({"batch_size": 3}, "dataset_size must be given beside batch_size"),
         ({"dataset_size": 3}, "batch_size must be given beside dataset_size"),
         ({"batch_size": 3, "dataset_size": 9}, "sampling_probability must be left out"),
-        ({"sampling_probability": ..., "batch_size": 9, "dataset_size": 3}, r"batch_size must be <= dataset_size \(3\), got 9"),
+        (
+            {"sampling_probability": ..., "batch_size": 9, "dataset_size": 3},
+            r"batch_size must be <= dataset_size \(3\), got 9",
+        ),
         ({"num_steps": 0}, "num_steps must be a whole number >= 1, got 0"),
         ({"epochs": 3}, "num_steps must be left out"),
         ({"num_steps": ..., "epochs": 3}, "epochs must go with batch_size and dataset_size, got 3"),
         ({"adjacency": "swap"}, "adjacency must be one of"),
-        ({"coins": "none"}, r"coins must be hidden or visible where there is sampling \(rate 0.01\), got none"),
+        (
+            {"coins": "none"},
+            r"coins must be hidden or visible where there is sampling \(rate 0.01\), got none",
+        ),
         ({"sampling_probability": ...}, "coins must be none where there is no sampling, got hidden"),
         ({"delta": 0.0}, r"delta must be in \(0, 1\), got 0"),
         ({"delta": ...}, "delta must be given beside claimed"),
@@ -114,10 +126,16 @@ def test_what_cannot_be_accounted_for_is_kept_with_its_reason() -> None:
         ({"claimed": {"epsilon": 0.0}}, "claimed.epsilon must be finite and > 0, got 0"),
         ({"claimed": {"epsilon": True}}, "claimed.epsilon must be a number, got True"),
         ({"claimed": {"delta": 1e-5}}, "delta must be left out"),
-        ({"claimed": {"delta": 2.0}, "delta": ..., "epsilon": 1.0}, r"claimed.delta must be in \(0, 1\), got 2"),
+        (
+            {"claimed": {"delta": 2.0}, "delta": ..., "epsilon": 1.0},
+            r"claimed.delta must be in \(0, 1\), got 2",
+        ),
         ({"claimed": {"delta": 1e-5}, "delta": ...}, "epsilon must be given beside claimed"),
         ({**NOISE, "noise_multiplier": 1.0}, "noise_multiplier must be left out"),
-        ({**NOISE, "mechanism": "pure", "epsilon0": 1.0}, "claimed.noise_multiplier must go with a noise mechanism"),
+        (
+            {**NOISE, "mechanism": "pure", "epsilon0": 1.0},
+            "claimed.noise_multiplier must go with a noise mechanism",
+        ),
         ({"rounding": -0.1}, "rounding must be finite and >= 0, got -0.1"),
         ({"rounding": float("nan")}, "rounding must be a number, got nan"),
     ],
@@ -128,7 +146,12 @@ def test_bad_entries(changes: dict[str, Any], message: str) -> None:
 
 
 def test_all_errors_are_reported_at_once() -> None:
-    entries = [changed(name="one", delta=2.0), changed(name="two"), changed(name="two"), changed(name="four", num_steps=-1)]
+    entries = [
+        changed(name="one", delta=2.0),
+        changed(name="two"),
+        changed(name="two"),
+        changed(name="four", num_steps=-1),
+    ]
     with pytest.raises(ValueError) as caught:
         claims.parse({"claim": entries}, source="file")
     lines = str(caught.value).splitlines()

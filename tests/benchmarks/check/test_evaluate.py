@@ -121,7 +121,11 @@ def test_files(tmp_path: Path, several: list[evaluate.Result]) -> None:
     assert [row["kind"] for row in rows] == ["holds", "holds", "violated", "holds", "undecided", "holds"]
     assert float(rows[2]["axis_lower"]) == 10.0
     # A noise multiplier is drawn through the epsilon that it is claimed for, against the one that it gives.
-    assert (rows[3]["axis"], float(rows[3]["axis_claimed"]), float(rows[3]["axis_upper"])) == ("epsilon", 2.0, 1.0)
+    assert (rows[3]["axis"], float(rows[3]["axis_claimed"]), float(rows[3]["axis_upper"])) == (
+        "epsilon",
+        2.0,
+        1.0,
+    )
     assert (rows[5]["axis"], float(rows[5]["axis_claimed"])) == ("delta", 1e-2)
     assert rows[4]["axis_upper"] == ""
     assert paths[1].read_bytes().startswith(PDF) and paths[2].read_bytes().startswith(PNG)

@@ -19,7 +19,7 @@ from exactdp.benchmarks.check import verdict
         (3.0, 0.0, 1.0, 2.0, "holds, loose by 1.50"),
         (1.0, 0.0, 1.0001, 1.0002, "violated"),
         (1.0, 0.0, 0.99999, 1.00001, "undecided"),
-        # Rounding counts on both sides: the exact value may be as much above, and as much below without being loose.
+        # Rounding counts on both sides: it may be above by as much, and below by as much without being loose.
         (1.0, 0.05, 1.04, 1.041, "holds, tight"),
         (1.0, 0.05, 1.051, 1.06, "violated"),
         (1.0, 0.05, 1.04, 1.06, "undecided"),
@@ -56,6 +56,9 @@ def test_of_noise(
 
 
 def test_reasons_carry_the_numbers() -> None:
-    assert "at least 2.5, 2.50 times the claim" in verdict.of_loss(1.0, rounding=0.0, lower=2.5, upper=2.6).reason
+    assert (
+        "at least 2.5, 2.50 times the claim"
+        in verdict.of_loss(1.0, rounding=0.0, lower=2.5, upper=2.6).reason
+    )
     found = verdict.of_noise(1.0, rounding=0.0, epsilon=3.0, lower=3.5, upper=3.6, needed=1.25)
     assert "3.5" in found.reason and "1.25" in found.reason

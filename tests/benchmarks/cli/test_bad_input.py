@@ -16,8 +16,14 @@ TABLE = [
     ("epsilon gaussian --delta 1e-5", "noise_multiplier must be given for gaussian"),
     ("epsilon gaussian --noise_multiplier 0 --delta 1e-5", "noise_multiplier must be finite and > 0, got 0"),
     ("epsilon gaussian --noise_multiplier nan --delta 1e-5", "noise_multiplier must be a number, got nan"),
-    ("epsilon gaussian --noise_multiplier inf --delta 1e-5", "noise_multiplier must be finite and > 0, got inf"),
-    ("epsilon gaussian --noise_multiplier one --delta 1e-5", "--noise_multiplier: invalid float value: 'one'"),
+    (
+        "epsilon gaussian --noise_multiplier inf --delta 1e-5",
+        "noise_multiplier must be finite and > 0, got inf",
+    ),
+    (
+        "epsilon gaussian --noise_multiplier one --delta 1e-5",
+        "--noise_multiplier: invalid float value: 'one'",
+    ),
     ("epsilon gaussian --noise 1 --delta 1e-5", "unrecognized arguments: --noise 1"),
     (f"{GOOD} --scaling 2", "scaling must be left out for gaussian"),
     (f"{GOOD} --sensitivity=-1", "sensitivity must be finite and > 0, got -1"),
@@ -37,23 +43,50 @@ TABLE = [
         "adjacency must be add_remove when the coins are hidden",
     ),
     (
-        "epsilon laplace --noise_multiplier 1 --delta 1e-5 --accountant gdp",
-        "accountant gdp must be used with mechanism gaussian",
+        "epsilon approximate --epsilon0 1 --delta0 0.1 --delta 0.5 --accountant gdp",
+        "accountant must be prv for approximate",
     ),
     (
         "epsilon approximate --epsilon0 1 --delta0 0.1 --delta 0.5 --accountant rdp",
         "accountant must be prv for approximate",
     ),
-    ("epsilon discrete_gaussian --noise_multiplier 1 --sensitivity 1.5 --delta 1e-5", "sensitivity must be a whole"),
+    (
+        "epsilon discrete_gaussian --noise_multiplier 1 --sensitivity 1.5 --delta 1e-5",
+        "sensitivity must be a whole",
+    ),
     ("epsilon dirichlet --scaling 1 --delta 1e-5", "offset must be given for dirichlet"),
     ("delta gaussian --noise_multiplier 1 --epsilon=-1", "epsilon must be finite and >= 0, got -1"),
     ("delta gaussian --noise_multiplier 1 --epsilon inf", "epsilon must be finite and >= 0, got inf"),
     ("delta gaussian --noise_multiplier 1", "the following arguments are required: --epsilon"),
     ("tradeoff gaussian --noise_multiplier 1 --fpr 0.1,1.5", "fpr must be in [0, 1], got 1.5"),
     ("tradeoff gaussian --noise_multiplier 1 --fpr 0.1,,2", "--fpr: invalid numbers value: '0.1,,2'"),
+    ("calibrate gaussian --epsilon 0 --delta 1e-5", "epsilon must be finite and > 0, got 0"),
+    ("calibrate gaussian --epsilon 1 --delta 2", "delta must be in (0, 1), got 2"),
+    (
+        "calibrate gaussian --epsilon 1 --delta 1e-5 --noise_multiplier 2",
+        "noise_multiplier must be left out when it is solved for, got 2",
+    ),
+    ("calibrate gaussian --epsilon 1 --delta 1e-5 --parameter num_steps", "noise_multiplier must be given"),
+    (
+        "calibrate gaussian --epsilon 1 --delta 1e-5 --noise_multiplier 1 --num_steps 7"
+        " --parameter num_steps",
+        "num_steps must be left out when it is solved for, got 7",
+    ),
+    (
+        "calibrate gaussian --epsilon 1 --delta 1e-5 --parameter scaling",
+        "scaling must be left out for gaussian",
+    ),
+    (
+        "calibrate laplace --epsilon 1 --delta 1e-5 --noise_multiplier 1 --adjacency replace"
+        " --parameter sampling_probability",
+        "adjacency must be add_remove when the coins are hidden",
+    ),
     ("check /nowhere/claims.toml", "claims file must be readable text, got /nowhere/claims.toml"),
     ("curves --out /proc/nowhere", "out must be a directory that can be written to, got /proc/nowhere"),
-    ("curves --out /tmp --papers dirichlet,other", "papers must be one of dirichlet, feature, two_stage, got 'other'"),
+    (
+        "curves --out /tmp --papers dirichlet,other",
+        "papers must be one of dirichlet, feature, two_stage, got 'other'",
+    ),
     ("curves --out /tmp --jobs 0", "jobs must be a whole number >= 1, got 0"),
     ("curves", "the following arguments are required: --out"),
 ]

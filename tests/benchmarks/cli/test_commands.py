@@ -15,7 +15,10 @@ SAMPLED = ("--noise_multiplier", "1", "--sampling_probability", "0.01", "--num_s
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "exactdp.benchmarks.cli.main", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "exactdp.benchmarks.cli.main", *words],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -30,7 +33,7 @@ def answer(*words: str) -> dict[str, Any]:
 
 def test_epsilon() -> None:
     found = answer("epsilon", "gaussian", *SAMPLED, "--delta", "1e-5")
-    assert found["epsilon"]["lower"] <= 1.8282366665 <= found["epsilon"]["upper"] + 1e-9
+    assert found["epsilon"]["lower"] == pytest.approx(1.8282366665, abs=2e-6)
     assert found["epsilon"]["upper"] - found["epsilon"]["lower"] <= 1e-6 * 1.83
     assert found["delta"] == 1e-5
     assert found["threat_model"]["adjacency"] == "add_remove"
@@ -57,6 +60,20 @@ def test_tradeoff() -> None:
         assert interval["upper"] - interval["lower"] < 1e-3
 
 
+def test_calibrate() -> None:
+    found = answer("calibrate", "gaussian", *SAMPLED[2:], "--epsilon", "1", "--delta", "1e-5")
+    assert found["noise_multiplier"] == pytest.approx(1.4146194, abs=1e-6)
+    assert found["epsilon"]["upper"] <= 1.0 <= found["epsilon"]["upper"] * (1 + 1e-6)
+    assert found["target"] == {"epsilon": 1.0, "delta": 1e-5}
+    assert found["parameters"]["noise_multiplier"] == found["noise_multiplier"]
+    steps = answer(
+        "calibrate", "gaussian", *SAMPLED[:4], "--epsilon", "1", "--delta", "1e-5", "--parameter", "num_steps"
+    )
+    assert steps["num_steps"] == 254 and steps["rejected"] == 255
+    dirichlet = answer("calibrate", "dirichlet", "--offset", "3", "--epsilon", "1", "--delta", "1e-5")
+    assert dirichlet["scaling"] > 0.0 and dirichlet["epsilon"]["upper"] <= 1.0
+
+
 def test_check(tmp_path: Path) -> None:
     text = """
 [[claim]]
@@ -78,10 +95,16 @@ claimed = {{ epsilon = {claimed} }}
     done = command("check", str(path), "--json", "--out", str(tmp_path / "out"))
     assert done.returncode == 1
     assert json.loads(done.stdout)["violated"] == 1
-    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["claims.csv", "claims.pdf", "claims.png"]
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
+        "claims.csv",
+        "claims.pdf",
+        "claims.png",
+    ]
 
 
-@pytest.mark.parametrize("words", [("epsilon", "gaussian", "--delta", "1e-5"), ("check", "/nowhere.toml"), ("none",)])
+@pytest.mark.parametrize(
+    "words", [("epsilon", "gaussian", "--delta", "1e-5"), ("check", "/nowhere.toml"), ("none",)]
+)
 def test_bad_input_leaves_stdout_empty(words: tuple[str, ...]) -> None:
     done = command(*words, "--json")
     assert (done.returncode, done.stdout) == (2, "")
@@ -93,7 +116,8 @@ def test_nothing_heavy_is_imported_by_the_accountants_commands() -> None:
         "import sys; from exactdp.benchmarks.cli import main;"
         "words = ['epsilon', 'gaussian', '--noise_multiplier', '1', '--delta', '1e-5'];"
         "arguments = main.parser(words).parse_args(words); assert main.main(arguments) == 0;"
-        "print([name for name in ('matplotlib', 'jax', 'dp_accounting', 'scipy.stats') if name in sys.modules])"
+        "heavy = ('matplotlib', 'jax', 'dp_accounting', 'scipy.stats');"
+        "print([name for name in heavy if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 import pytest
 
 from exactdp.accounting.interval import Interval
+from exactdp.accounting.ladder.rung import Kind, Quantity, Rung
+from exactdp.accounting.pairs.gaussian import Gaussian
 from exactdp.accounting.threat import Adjacency, Coins, ThreatModel
 from exactdp.benchmarks.curves import ladders, make, panels
 
@@ -25,18 +26,9 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class FakeRung:
-    name: str
-    kind: str
-    threat_model: ThreatModel
-    epsilon: float | Interval | None
-    reason: str = ""
-    source: str = "arXiv 0000.00000v1, Theorem 1"
-    note: str = "a note with <angle brackets>"
-
-    def as_dict(self) -> dict[str, object]:
-        return {"name": self.name, "kind": self.kind}
+def rung(name: str, kind: Kind, model: ThreatModel, epsilon: float | Interval | None, **more: Any) -> Rung:
+    source, note = "arXiv 0000.00000v1, Theorem 1", "a note with <angle brackets>"
+    return Rung(name, kind, model, epsilon, source, note=note, **more)
 
 
 Calls = list[tuple[str, dict[str, Any]]]
@@ -62,17 +54,23 @@ def replace_ladders(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """Puts ladders with known numbers in place of the papers' own."""
     made: Calls = []
 
-    def rungs(paper: str, **parameters: Any) -> list[FakeRung]:
+    def rungs(paper: str, **parameters: Any) -> list[Rung]:
         made.append((paper, parameters))
         values = {**DEFAULTS, **parameters}
         size = values["num_steps"] ** 0.5 * values["sampling_probability"] / values["noise_multiplier"]
         size *= values["scaling"] * -0.1 * math.log(values["delta"])
         return [
-            FakeRung("as printed", "printed", MODEL, 3.0 * size),
-            FakeRung("repaired", "repaired", MODEL, 2.0 * size),
-            FakeRung("exact", "exact", MODEL, Interval(size, 1.0001 * size, "contour")),
-            FakeRung("exact, seen", "exact", LABELS, Interval(4.0 * size, 5.0 * size, "lattice")),
-            FakeRung("audited", "audited", MODEL, None, reason="no audit yet"),
+            rung("as printed", "printed", MODEL, 3.0 * size),
+            rung("repaired", "repaired", MODEL, 2.0 * size, quantities=(Quantity("order", 12.0, "1"),)),
+            rung(
+                "exact",
+                "exact",
+                MODEL,
+                Interval(size, 1.0001 * size, "contour"),
+                composition=((Gaussian(1.0), 1),),
+            ),
+            rung("exact, seen", "exact", LABELS, Interval(4.0 * size, 5.0 * size, "lattice")),
+            rung("audited", "audited", MODEL, None, reason="no audit yet"),
         ]
 
     monkeypatch.setattr(ladders, "rungs", rungs)

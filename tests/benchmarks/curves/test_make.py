@@ -69,7 +69,11 @@ def test_other_versions_and_parameters_are_computed_again(
     monkeypatch.setattr(make, "_draw", lambda *_: None)
     path = made / "dirichlet_num_steps.csv"
     text = path.read_text()
-    changed = text.replace('# exactdp: "', '# exactdp: "0') if old == '"exactdp"' else text.replace(old, '"delta": 1e-06')
+    changed = (
+        text.replace('# exactdp: "', '# exactdp: "0')
+        if old == '"exactdp"'
+        else text.replace(old, '"delta": 1e-06')
+    )
     assert changed != text
     path.write_text(changed)
     make.make(made, ["dirichlet"])
@@ -83,7 +87,9 @@ def test_fresh_computes_everything(made: Path, calls: Calls, monkeypatch: pytest
     assert len(calls) > 10
 
 
-def test_a_failure_keeps_what_was_finished(tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_keeps_what_was_finished(
+    tmp_path: Path, calls: Calls, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -119,8 +125,19 @@ def test_the_page_is_self_contained(made: Path) -> None:
     links = re.findall(r'(?:src|href)="([^"]+)"', text)
     assert links and not any(link.startswith(("http", "/", "//")) for link in links)
     assert all((made / link).is_file() for link in links if not link.startswith("#"))
+    assert "order = 12" in text
     assert "a note with &lt;angle brackets&gt;" in text
     assert "audited (no audit yet)" in text
+
+
+def test_an_exact_rung_has_its_whole_curve(made: Path) -> None:
+    _, rows = store.read_csv(made / "dirichlet_tradeoff.csv")
+    exact = {
+        float(row["x"]): (float(row["lower"]), float(row["upper"])) for row in rows if row["rung"] == "exact"
+    }
+    for fpr, fnr in ((0.01, 0.907638), (0.1, 0.610857), (0.5, 0.158655)):  # Phi(Phi^-1(1 - fpr) - 1)
+        assert exact[fpr][0] - 1e-6 <= fnr <= exact[fpr][1] + 1e-6
+    assert exact[0.0] == (1.0, 1.0)
 
 
 def test_no_two_threat_models_look_alike(made: Path) -> None:
@@ -151,3 +168,31 @@ def test_no_two_threat_models_look_alike(made: Path) -> None:
 )
 def test_what_epsilon_and_delta_guarantee(fpr: float, epsilon: float, delta: float, fnr: float) -> None:
     assert tradeoffs.guaranteed(fpr, epsilon=epsilon, delta=delta) == pytest.approx(fnr, abs=1e-15)
+
+
+def test_a_bound_that_explodes_leaves_the_panel_and_is_named() -> None:
+    def one(rung: str, kind: str, values: list[float]) -> figure.Series:
+        rows = [
+            {
+                "x": str(x),
+                "rung": rung,
+                "kind": kind,
+                "adjacency": "add_remove",
+                "coins": "hidden",
+                "lower": str(y),
+                "upper": str(y),
+            }
+            for x, y in enumerate(values)
+        ]
+        return figure.Series(rows)
+
+    exact, near, far = (
+        one("e", "exact", [1.0, 2.0]),
+        one("n", "printed", [3.0, 900.0]),
+        one("f", "printed", [1e8, 1e9]),
+    )
+    assert figure.ceiling([exact, one("m", "printed", [3.0, 4.0])]) == float("inf")
+    assert figure.ceiling([exact, near, far]) == 10.0
+    every = [exact, near, far]
+    labels = [entry.get_label() for entry in figure.handles(every, [every], figure.styles(every))]
+    assert [str(label).endswith(": beyond the panel") for label in labels] == [False, False, True]

@@ -12,7 +12,11 @@ from exactdp.benchmarks.curves import store
 
 HEADER = {"exactdp": "1", "parameters": {"delta": 1e-5, "none": None}, "text": "a: b, # c"}
 COLUMNS = ("x", "text", "missing")
-ROWS: list[list[object]] = [[0.1, 'with, comma and "quotes"', None], [math.inf, "# no comment", None], [3, "", 1e-300]]
+ROWS: list[list[object]] = [
+    [0.1, 'with, comma and "quotes"', None],
+    [math.inf, "# no comment", None],
+    [3, "", 1e-300],
+]
 
 
 @pytest.fixture
@@ -46,7 +50,9 @@ def test_a_damaged_or_empty_file_is_not_current(path: Path) -> None:
     assert not store.is_current(path, HEADER)
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = path.read_bytes()
 
     def fail(*_: object) -> None:

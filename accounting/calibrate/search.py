@@ -1,7 +1,7 @@
-"""Calibration: any one parameter for a target (epsilon, delta), on the safe side and certified.
+"""The search for one parameter that meets a target (epsilon, delta).
 
-A parameter is sought in the logarithm, where epsilon is nearly a power of it: secant steps inside a bracket, each
-aimed just beyond the root so that both ends close in. About ten accountant calls give seven digits.
+A parameter is sought in the logarithm, where epsilon is nearly a power of it: secant steps inside a bracket,
+each aimed just beyond the root so that both ends close in. About ten accountant calls give seven digits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from exactdp.accounting import prv, validate
 from exactdp.accounting.interval import Interval
+from exactdp.accounting.pairs.base import Unsuitable
 from exactdp.accounting.prv import Composition
 
 _MAX_CALLS = 120
@@ -26,8 +27,8 @@ class Calibrated:
       value: it satisfies the target: `epsilon.upper` <= the target (or `delta.upper`).
       epsilon: certified epsilon at `value`.
       delta: delta at which that holds; an interval of one point where it was given.
-      rejected: the nearest value that certainly misses the target; None where there is none, the value then being
-        a limit of its range or a direct answer.
+      rejected: the nearest value that certainly misses the target; None where there is none, the value then
+        being a limit of its range or a direct answer.
       gap: |value - rejected| / value, 0 where `rejected` is None; at most the tolerance asked for unless the
         accountant could not tell nearer values apart. For whole numbers, 1 / value is the least.
       calls: how often the accountant was asked.
@@ -147,11 +148,11 @@ class _Search:
         composition = self.build(int(value) if self.whole else value)
         # Wide intervals suffice far away; near the end they must tell neighbours apart.
         close = self.safe and self.unsafe and abs(math.log(self.safe[0] / self.unsafe[0])) < 1e-2
-        width = 0.1 * self.tolerance * self.target if close else None
+        width = 0.3 * self.tolerance * self.target if close and not self.whole else None
         self.calls += 1
         try:
-            interval = _epsilon(composition, delta=self.delta, width=width)
-        except ArithmeticError as error:  # not certified: not safe, and nothing is known of it
+            interval = prv.epsilon(composition, delta=self.delta, tolerance=width)
+        except Unsuitable as error:  # not certified: not safe, and nothing is known of it
             self.failure, interval = error, Interval(0.0, math.inf)
         # Of several safe values the largest risk counts, of the others the smallest.
         risk = value if self.increasing else -value
@@ -186,7 +187,8 @@ class _Search:
             toward = sign if self.increasing else -sign
             jump = toward * ((guess - x) + toward * margin) if math.isfinite(guess) else math.inf
             jump = min(max(jump, 0.4 * self.tolerance), step) if jump > 0.0 else step
-            return self._snap(math.exp(self._clip((x if known is None else known) + toward * jump))), 2.0 * step
+            base = x if known is None else known
+            return self._snap(math.exp(self._clip(base + toward * jump))), 2.0 * step
         low, high = min(safe, unsafe), max(safe, unsafe)
         if stuck or not math.isfinite(guess):
             nxt = 0.5 * (low + high)
@@ -238,139 +240,3 @@ class _Search:
         gap = 0.0 if self.rejected is None else abs(value - self.rejected) / value
         given = Interval(self.delta, self.delta, "given")
         return Calibrated(self.parameter, value, interval, given, self.rejected, gap, self.calls)
-
-
-def noise_multiplier(
-    build: Callable[[float], Composition],
-    *,
-    epsilon: float,
-    delta: float,
-    tolerance: float = 1e-7,
-    limits: tuple[float, float] = (1e-3, 1e9),
-) -> Calibrated:
-    """The smallest noise multiplier that satisfies (epsilon, delta).
-
-    Example:
-      `noise_multiplier(lambda s: [(PoissonHidden(Gaussian(s), 0.01), 1000)], epsilon=1.0, delta=1e-5)`.
-
-    Args:
-      build: composition for a noise multiplier.
-      epsilon: as in `calibrate`.
-      delta: as in `calibrate`.
-      tolerance: as in `calibrate`.
-      limits: as in `calibrate`.
-
-    Raises:
-      ValueError: as `calibrate`.
-    """
-    return calibrate(
-        build, parameter="noise_multiplier", epsilon=epsilon, delta=delta, increasing=False, limits=limits,
-        start=min(max(1.0, limits[0]), limits[1]), tolerance=tolerance,
-    )  # fmt: skip
-
-
-def scaling(
-    build: Callable[[float], Composition],
-    *,
-    epsilon: float,
-    delta: float,
-    tolerance: float = 1e-7,
-    limits: tuple[float, float] = (1e-6, 1e4),
-) -> Calibrated:
-    """The largest Dirichlet scaling r that satisfies (epsilon, delta).
-
-    Args:
-      build: composition for a scaling.
-      epsilon: as in `calibrate`.
-      delta: as in `calibrate`.
-      tolerance: as in `calibrate`.
-      limits: as in `calibrate`.
-
-    Raises:
-      ValueError: as `calibrate`.
-    """
-    return calibrate(
-        build, parameter="scaling", epsilon=epsilon, delta=delta, increasing=True, limits=limits,
-        start=min(max(1.0, limits[0]), limits[1]), tolerance=tolerance,
-    )  # fmt: skip
-
-
-def sampling_probability(
-    build: Callable[[float], Composition],
-    *,
-    epsilon: float,
-    delta: float,
-    tolerance: float = 1e-7,
-    limits: tuple[float, float] = (1e-9, 1.0),
-) -> Calibrated:
-    """The largest sampling probability that satisfies (epsilon, delta); 1 where even that does.
-
-    Args:
-      build: composition for a sampling probability.
-      epsilon: as in `calibrate`.
-      delta: as in `calibrate`.
-      tolerance: as in `calibrate`.
-      limits: as in `calibrate`; within (0, 1].
-
-    Raises:
-      ValueError: as `calibrate`.
-    """
-    validate.probability("limits", limits[1])
-    return calibrate(
-        build, parameter="sampling_probability", epsilon=epsilon, delta=delta, increasing=True, limits=limits,
-        start=min(max(0.01, limits[0]), limits[1]), tolerance=tolerance,
-    )  # fmt: skip
-
-
-def num_steps(
-    build: Callable[[int], Composition],
-    *,
-    epsilon: float,
-    delta: float,
-    limits: tuple[int, int] = (1, 10**9),
-) -> Calibrated:
-    """The largest number of steps that satisfies (epsilon, delta), a whole number.
-
-    Args:
-      build: composition for a number of steps.
-      epsilon: as in `calibrate`.
-      delta: as in `calibrate`.
-      limits: least and largest number tried.
-
-    Raises:
-      ValueError: as `calibrate`; the target is missed even at the least number.
-    """
-    low, high = (validate.count("limits", end, minimum=1) for end in limits)
-    return calibrate(
-        lambda value: build(int(value)), parameter="num_steps", epsilon=epsilon, delta=delta, increasing=True,
-        limits=(low, high), start=min(max(1000.0, low), high), tolerance=1e-7, whole=True,
-    )  # fmt: skip
-
-
-def epsilon(composition: Composition, *, delta: float) -> Calibrated:
-    """The smallest epsilon that a composition is certified to have at `delta`; infinite where there is none.
-
-    Raises:
-      ValueError: `delta` is outside (0, 1).
-    """
-    given = validate.open_probability("delta", delta)
-    interval = prv.epsilon(composition, delta=given)
-    return Calibrated("epsilon", interval.upper, interval, Interval(given, given, "given"), None, 0.0, 1)
-
-
-def delta(composition: Composition, *, epsilon: float) -> Calibrated:
-    """The smallest delta that a composition is certified to have at `epsilon`.
-
-    Raises:
-      ValueError: `epsilon` is negative or not finite.
-    """
-    given = validate.non_negative("epsilon", epsilon)
-    interval = prv.delta(composition, epsilon=given)
-    return Calibrated("delta", interval.upper, Interval(given, given, "given"), interval, None, 0.0, 1)
-
-
-def _epsilon(composition: Composition, *, delta: float, width: float | None) -> Interval:
-    """Certified epsilon, at most `width` wide where the engine can."""
-    return prv.epsilon(composition, delta=delta) if width is None else prv.epsilon(
-        composition, delta=delta, tolerance=width
-    )

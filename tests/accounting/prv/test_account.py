@@ -1,0 +1,189 @@
+"""The accountant's contract: closed forms, both engines, limits and bad input."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from exactdp.accounting import prv
+from exactdp.accounting.interval import Interval
+from exactdp.accounting.pairs.gaussian import Gaussian
+from exactdp.accounting.pairs.laplace import Laplace
+from exactdp.accounting.pairs.pure import PureDP
+from exactdp.accounting.sampling.hidden import PoissonHidden
+from exactdp.accounting.sampling.visible import PoissonVisible
+
+SAMPLED = PoissonHidden(Gaussian(1.0), 0.01)
+
+
+def _meet(first: Interval, second: Interval) -> bool:
+    return first.lower <= second.upper and second.lower <= first.upper
+
+
+# Truths from the tables of peers' failures: value, digits printed.
+PEERS = [
+    ([(PoissonHidden(Gaussian(0.9152900659868286), 0.002455931052913256), 40_769)], 1e-12, 5.573624914, 1e-9),
+    ([(PoissonHidden(Gaussian(0.9152900659868286), 0.002455931052913256), 40_769)], 1e-10, 4.995824635, 1e-9),
+    ([(SAMPLED, 1000)], 1e-13, 4.229811, 1e-6),
+    ([(PoissonHidden(Gaussian(0.6), 0.001), 100_000)], 1e-12, 11.6866, 1e-4),
+    ([(PoissonHidden(Gaussian(10.0), 0.001), 10**7)], 1e-10, 1.914489, 1e-6),
+    ([(PoissonHidden(Gaussian(10.0), 0.001), 10**5)], 1e-5, 0.097296, 1e-6),
+    ([(PoissonHidden(Gaussian(0.5), 0.1), 1000)], 1e-5, 126.1666, 1e-4),
+    ([(PoissonHidden(Gaussian(0.3), 0.01), 1000)], 1e-5, 69.8157, 1e-4),
+    ([(Gaussian(1.0, sensitivity=2.0), 1)], 1e-5, 9.9973, 1e-4),
+    ([(PureDP(math.log(3.0)), 100)], 1e-5, 90.781538508, 1e-9),
+    (
+        [
+            (SAMPLED, 1000),
+            (PoissonHidden(Gaussian(1.5), 0.02), 500),
+            (PoissonHidden(Gaussian(0.8), 0.002), 2000),
+            (PoissonHidden(Gaussian(2.0), 0.05), 300),
+            (PoissonHidden(Gaussian(1.2), 0.005), 1500),
+            (Laplace(10.0), 20),
+        ],
+        1e-5,
+        3.812444,
+        1e-6,
+    ),
+]
+
+
+@pytest.mark.parametrize(("composition", "delta", "truth", "unit"), PEERS)
+def test_inputs_on_which_peers_fail(composition: Any, delta: float, truth: float, unit: float) -> None:
+    found = prv.epsilon(composition, delta=delta)
+    assert found.lower - unit <= truth <= found.upper + unit
+    assert found.width <= 1e-6 * max(found.upper, 0.01)
+
+
+def test_delta_goes_on_falling_where_a_plain_transform_floors() -> None:
+    at_6, at_8 = prv.delta_curve([(SAMPLED, 1000)], epsilons=[6.0, 8.0])
+    assert at_6.lower == pytest.approx(1.62e-19, rel=5e-3)
+    assert at_8.lower == pytest.approx(3.1e-26, rel=2e-2)
+    assert at_8.width <= 1e-6 * at_8.upper
+
+
+@pytest.mark.parametrize(
+    "composition",
+    [
+        [(SAMPLED, 1000)],
+        [(PoissonHidden(Gaussian(0.7), 0.2), 60)],
+        [(PoissonVisible(Gaussian(2.0), 0.3), 100)],
+        [(Laplace(30.0), 4000)],
+        [(SAMPLED, 300), (Laplace(20.0), 30)],
+    ],
+)
+@pytest.mark.parametrize("delta", [1e-3, 1e-9, 1e-40])
+def test_engines_agree(composition: Any, delta: float) -> None:
+    contour = prv.epsilon(composition, delta=delta, engine="contour")
+    lattice = prv.epsilon(composition, delta=delta, engine="lattice", tolerance=1e-3)
+    assert _meet(contour, lattice)
+    assert lattice.width <= 2e-3
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    mu=st.floats(0.05, 3.0),
+    count=st.integers(1, 50),
+    log_delta=st.floats(-200.0, -2.0),
+)
+def test_engines_bracket_the_gaussian_closed_form(mu: float, count: int, log_delta: float) -> None:
+    pair = Gaussian(math.sqrt(count) / mu)
+    truth = prv.epsilon([(pair, count)], delta=math.exp(log_delta))
+    assert truth.engine == "closed form"
+    contour = prv.epsilon([(pair, count)], delta=math.exp(log_delta), engine="contour")
+    assert _meet(truth, contour)
+    assert contour.width <= 1e-6 * max(contour.upper, 0.01)
+    lattice = prv.epsilon([(pair, count)], delta=math.exp(log_delta), engine="lattice", tolerance=1e-2)
+    assert _meet(truth, lattice)
+
+
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(epsilon0=st.floats(0.01, 2.0), count=st.integers(2, 200), log_delta=st.floats(-60.0, -1.0))
+def test_engines_bracket_the_binomial(epsilon0: float, count: int, log_delta: float) -> None:
+    composition = [(PureDP(epsilon0), count)]
+    truth = prv.epsilon(composition, delta=math.exp(log_delta))
+    assert truth.engine == "closed form"
+    assert _meet(truth, prv.epsilon(composition, delta=math.exp(log_delta), engine="lattice", tolerance=0.05))
+
+
+def test_composition_by_count_by_listing_and_in_any_order() -> None:
+    other = PoissonHidden(Gaussian(2.0), 0.05)
+    whole = prv.epsilon([(SAMPLED, 30), (other, 50)], delta=1e-6)
+    listed = prv.epsilon([(other, 20), (SAMPLED, 10), (other, 30), (SAMPLED, 20)], delta=1e-6)
+    assert _meet(whole, listed)
+    assert listed.width <= 1e-6
+
+
+def test_the_callers_list_is_left_alone() -> None:
+    composition = [(SAMPLED, 100)]
+    first = prv.epsilon(composition, delta=1e-6)
+    assert composition == [(SAMPLED, 100)]
+    assert prv.epsilon(composition, delta=1e-6) == first
+
+
+def test_monotone_in_delta_steps_noise_and_sampling() -> None:
+    def upper(noise: float, q: float, steps: int, delta: float) -> float:
+        return prv.epsilon([(PoissonHidden(Gaussian(noise), q), steps)], delta=delta).upper
+
+    base = upper(1.0, 0.01, 500, 1e-6)
+    assert upper(1.0, 0.01, 500, 1e-5) < base < upper(1.0, 0.01, 501, 1e-6)
+    assert upper(1.01, 0.01, 500, 1e-6) < base < upper(1.0, 0.0101, 500, 1e-6)
+
+
+def test_limits() -> None:
+    assert prv.epsilon([(SAMPLED, 0)], delta=1e-6) == Interval(0.0, 0.0, "closed form")
+    assert prv.epsilon([(PoissonHidden(Gaussian(1.0), 0.0), 100)], delta=1e-6).upper == 0.0
+    whole = prv.epsilon([(PoissonHidden(Gaussian(3.0), 1.0), 4)], delta=1e-6)
+    assert whole == prv.epsilon([(Gaussian(3.0), 4)], delta=1e-6)
+    # delta above the total variation distance: epsilon is 0.
+    assert prv.epsilon([(PoissonHidden(Gaussian(1.0), 0.00105), 1)], delta=1e-3).upper == 0.0
+    assert prv.epsilon([(PoissonHidden(Gaussian(1.0), 0.00105), 1)], delta=3e-4).lower > 0.0
+
+
+def test_directions_are_composed_apart() -> None:
+    remove = prv.epsilon([(SAMPLED, 1000)], delta=1e-5, direction="remove")
+    add = prv.epsilon([(SAMPLED, 1000)], delta=1e-5, direction="add")
+    assert remove.lower > add.upper
+    assert prv.epsilon([(SAMPLED, 1000)], delta=1e-5) == remove
+
+
+def test_tiny_noise_has_a_closed_form() -> None:
+    found = prv.epsilon([(Gaussian(0.01), 1)], delta=1e-5)
+    assert found.engine == "closed form"
+    # mpmath at 50 digits.
+    assert found.lower <= 5425.5098461477 + 1e-9
+    assert found.upper >= 5425.5098461477 - 1e-9
+
+
+BAD = [
+    (lambda: prv.epsilon([(SAMPLED, 10)], delta=0.0), "delta"),
+    (lambda: prv.epsilon([(SAMPLED, 10)], delta=1.0), "delta"),
+    (lambda: prv.epsilon([(SAMPLED, 10)], delta=math.nan), "delta"),
+    (lambda: prv.epsilon([(SAMPLED, 10)], delta=1e-301), "delta"),
+    (lambda: prv.epsilon([], delta=1e-5), "composition"),
+    (lambda: prv.epsilon([(1.0, 10)], delta=1e-5), "composition"),  # type: ignore[list-item]
+    (lambda: prv.epsilon([SAMPLED], delta=1e-5), "composition"),  # type: ignore[list-item]
+    (lambda: prv.epsilon([(SAMPLED, -1)], delta=1e-5), "num_steps"),
+    (lambda: prv.epsilon([(SAMPLED, 1.5)], delta=1e-5), "num_steps"),  # type: ignore[list-item]
+    (lambda: prv.epsilon([(SAMPLED, 10)], delta=1e-5, tolerance=0.0), "tolerance"),
+    (lambda: prv.epsilon([(SAMPLED, 10)], delta=1e-5, engine="fft"), "engine"),  # type: ignore[arg-type]
+    (lambda: prv.epsilon([(SAMPLED, 10)], delta=1e-5, direction="both"), "direction"),  # type: ignore[arg-type]
+    (lambda: prv.delta([(SAMPLED, 10)], epsilon=-1.0), "epsilon"),
+    (lambda: prv.delta([(SAMPLED, 10)], epsilon=math.inf), "epsilon"),
+    (lambda: Gaussian(0.0), "noise_multiplier"),
+    (lambda: Gaussian(math.nan), "noise_multiplier"),
+    (lambda: Gaussian(-1.0), "noise_multiplier"),
+    (lambda: Gaussian(1e-200), "noise_multiplier"),
+    (lambda: PoissonHidden(Gaussian(1.0), 1.5), "sampling_probability"),
+    (lambda: PoissonHidden(Gaussian(1.0), math.nan), "sampling_probability"),
+]
+
+
+@pytest.mark.parametrize(("call", "name"), BAD)
+def test_bad_input_names_the_argument(call: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        call()
