@@ -1,13 +1,14 @@
 """Is the vertex pair the worst pair of inputs of the Dirichlet mechanism?
 
-Paper: arXiv 2607.19580v1 (mechanism rho ~ Dir(r p + α 1)). For each (r, α) and each number of classes K: the largest
-ratio of δ(ε) over candidate pairs to that of the vertex pair, and what is proved (docs/accountants/worst_pair.md).
+Paper: arXiv 2607.19580v1 (mechanism rho ~ Dir(r p + α 1)). For each (r, α) and each number of classes K: the
+largest ratio of δ(ε) over candidate pairs to that of the vertex pair, and what is proved
+(docs/accountants/worst_pair.md).
 
 Command:       python -m exactdp.benchmarks.worst_pair --out worst_pair
 Expected time: two minutes on two cores.
-Expected:      at r = 0.235, α = 3 (proved) no ratio above 1: the best uniform pair other than the vertices reaches
-               0.8716 at ε = 0 and 0.561 at the smallest δ, for every K >= 3. At r = 1, α = 0.1 the vertex pair is
-               beaten for K >= 3, by 1.0476 for K >= 5.
+Expected:      at r = 0.235, α = 3 (proved) no ratio above 1: the best uniform pair other than the vertices
+               reaches 0.8716 at ε = 0 and 0.561 at the smallest δ, for every K >= 3. At r = 1, α = 0.1 the
+               vertex pair is beaten: by 1.0313 for K = 3 and by 1.0476 for K = 5 and 10.
 """
 
 from __future__ import annotations
@@ -28,11 +29,26 @@ _NUM_RANDOM = flags.DEFINE_integer("num_random", 50, "Pairs in each random famil
 _SEED = flags.DEFINE_integer("seed", 0, "Seed of the random pairs and the ascents.", lower_bound=0)
 _OUT = flags.DEFINE_string("out", "worst_pair", "Directory for worst_pair.csv, .pdf and .png.")
 
-_COLUMNS = ("scaling", "offset", "num_classes", "proof", "dominated", "epsilon", "vertex_delta", "family", "ratio")
+_COLUMNS = (
+    "scaling",
+    "offset",
+    "num_classes",
+    "proof",
+    "dominated",
+    "epsilon",
+    "vertex_delta",
+    "family",
+    "ratio",
+)
 
 
 def compute(
-    settings: Sequence[tuple[float, float]], *, num_classes: Sequence[int], num_random: int, seed: int, path: Path
+    settings: Sequence[tuple[float, float]],
+    *,
+    num_classes: Sequence[int],
+    num_random: int,
+    seed: int,
+    path: Path,
 ) -> list[worst_pair.WorstPairResult]:
     """Runs the check on every setting and number of classes and writes the CSV file.
 
@@ -72,9 +88,9 @@ def summary(result: worst_pair.WorstPairResult) -> str:
     status = f"proved ({result.proof})" if result.proved else "searched"
     verdict = "dominates" if result.dominated else "is beaten"
     return (
-        f"scaling {result.scaling:g}, offset {result.offset:g}, {result.num_classes} classes: vertex pair {verdict}, "
-        f"{status}; best uniform pair {max(result.ratios['faces']):.4f}, best of {result.num_pairs} evaluations "
-        f"{result.worst_ratio:.6f}, Rényi {result.worst_renyi_ratio:.6f}"
+        f"scaling {result.scaling:g}, offset {result.offset:g}, {result.num_classes} classes: vertex pair "
+        f"{verdict}, {status}; best uniform pair {max(result.ratios['faces']):.4f}, best of "
+        f"{result.num_pairs} evaluations {result.worst_ratio:.6f}, Rényi {result.worst_renyi_ratio:.6f}"
     )
 
 
@@ -97,18 +113,17 @@ def draw(csv_path: Path) -> list[Path]:
                     x = [float(row["vertex_delta"]) for row in mine]
                     y = [float(row["ratio"]) for row in mine]
                     if family == "ascent":
-                        size = 7.0 - 1.4 * (place % 5)
-                        label = f"$K = {classes}$"
-                        axis.plot(
-                            x, y, color=colour, linestyle="", marker=marker, markersize=size, fillstyle="none", label=label
-                        )
+                        look = {"marker": marker, "markersize": 7.0 - 1.4 * (place % 5), "fillstyle": "none"}
+                        axis.plot(x, y, color=colour, linestyle="", label=f"$K = {classes}$", **look)
                     elif int(classes) > 2:
                         # With K = 2 the centre is the only uniform pair. Where several K agree the dashes of
                         # the later ones let the lines below be seen.
-                        axis.plot(x, y, color=colour, linestyle=(0.0, (3.0, 1.0 + 1.5 * place)) if place > 1 else "-")
+                        line = (0.0, (3.0, 1.0 + 1.5 * place)) if place > 1 else "-"
+                        axis.plot(x, y, color=colour, linestyle=line)
             axis.set_xscale("log")
             axis.invert_xaxis()
-            axis.set_title(f"$r = {float(setting[0]):g}$, $\\alpha = {float(setting[1]):g}$ ({_verdict(chosen)})")
+            r, alpha = (f"{float(value):g}" for value in setting)
+            axis.set_title(f"$r = {r}$, $\\alpha = {alpha}$ ({_verdict(chosen)})")
             axis.set_xlabel(r"$\delta(\varepsilon)$ of the vertex pair")
         axes[0].set_ylabel(r"largest $\delta(\varepsilon)$ / vertex pair's")
         handles, labels = axes[0].get_legend_handles_labels()
@@ -129,7 +144,9 @@ def _numbers(name: str, values: Sequence[str]) -> list[float]:
     try:
         return [float(value) for value in values]
     except ValueError:
-        raise app.UsageError(f"--{name} must be numbers separated by commas, got {','.join(values)}") from None
+        raise app.UsageError(
+            f"--{name} must be numbers separated by commas, got {','.join(values)}"
+        ) from None
 
 
 def main(argv: Sequence[str]) -> None:
@@ -138,7 +155,9 @@ def main(argv: Sequence[str]) -> None:
         raise app.UsageError(f"no positional arguments are taken, got {argv[1:]}")
     scalings, offsets = _numbers("scaling", _SCALING.value), _numbers("offset", _OFFSET.value)
     if len(scalings) != len(offsets):
-        raise app.UsageError(f"--offset must have as many values as --scaling, got {len(offsets)}, {len(scalings)}")
+        raise app.UsageError(
+            f"--offset must have as many values as --scaling, got {len(offsets)}, {len(scalings)}"
+        )
     classes = _numbers("num_classes", _NUM_CLASSES.value)
     if any(value != math.floor(value) for value in classes):
         raise app.UsageError(f"--num_classes must be whole numbers, got {_NUM_CLASSES.value}")

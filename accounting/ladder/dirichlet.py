@@ -2,14 +2,14 @@
 
 All values are in nats at the given δ. Three threat models appear, and a value of one does not bound another:
 
-* hidden coins, add/remove: what the amplification theorem behind the paper is about. A step shows one draw; without
-  the record it is a draw at another input.
-* label-public replacement: what the paper is about. The input of one record changes, its label does not. The coins are
-  visible, or the draws come with their labels, which in the worst case is the same.
+* hidden coins, add/remove: what the amplification theorem behind the paper is about. A step shows one draw;
+  without the record it is a draw at another input.
+* label-public replacement: what the paper is about. The input of one record changes, its label does not.
+  The coins are visible, or the draws come with their labels, which in the worst case is the same.
 * the trained weights: what is released in the end.
 
-That the vertex pair dominates all pairs of inputs was searched and is proved for no general range; every exact value
-below is exact for the vertex pair, which attains it, and hence at least a lower bound.
+That the vertex pair dominates all pairs of inputs was searched and is proved for no general range; every
+exact value below is exact for the vertex pair, which attains it, and hence at least a lower bound.
 """
 
 from __future__ import annotations
@@ -19,90 +19,30 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 
-from exactdp.accounting import validate
 from exactdp.accounting.interval import Interval
 from exactdp.accounting.ladder import rung as base
+from exactdp.accounting.ladder.dirichlet_setting import (
+    ADD_REMOVE_HIDDEN,
+    CELL,
+    REPLACE_GRADIENTS,
+    REPLACE_LABELLED,
+    REPLACE_STAND_IN,
+    REPLACE_VISIBLE,
+    REPLACE_WEIGHTS,
+    Setting,
+)
+from exactdp.accounting.ladder.factor_three import factor_three_floor
 from exactdp.accounting.ladder.rung import Quantity, Rung
 from exactdp.accounting.ladder.subsampled_draw import subsampled_dirichlet
-from exactdp.accounting.pairs.dirichlet import Dirichlet
 from exactdp.accounting.printed import dirichlet as printed
 from exactdp.accounting.rdp import account
 from exactdp.accounting.rdp.bound import UpperBound
-from exactdp.accounting.rdp.conversion import epsilon as convert
-from exactdp.accounting.rdp.general_bounds import zhu_wang_from_values
 from exactdp.accounting.sampling.hidden import PoissonHidden
 from exactdp.accounting.sampling.replace import PoissonReplaceGaussian
 from exactdp.accounting.sampling.visible import PoissonVisible
-from exactdp.accounting.threat import Adjacency, Coins, ThreatModel
-
-PAPER = "dirichlet"
-CELL = printed.TABLE_7_CIFAR10
-
-_STAND_IN = "one draw a step; a step without the record shows a draw at another input"
-_LABELLED = "the draws of each step's batch with their labels; all labels are public"
-_WEIGHTS = "the trained weights; all labels are public"
-
-ADD_REMOVE_HIDDEN = ThreatModel(Adjacency.ADD_REMOVE, Coins.HIDDEN, _STAND_IN)
-REPLACE_VISIBLE = ThreatModel(
-    Adjacency.REPLACE_LABEL_PUBLIC, Coins.VISIBLE, "the draws of each step's batch, and who is in it"
-)
-REPLACE_LABELLED = ThreatModel(Adjacency.REPLACE_LABEL_PUBLIC, Coins.HIDDEN, _LABELLED)
-REPLACE_STAND_IN = ThreatModel(Adjacency.REPLACE_LABEL_PUBLIC, Coins.HIDDEN, _STAND_IN)
-REPLACE_WEIGHTS = ThreatModel(Adjacency.REPLACE_LABEL_PUBLIC, Coins.HIDDEN, _WEIGHTS)
-REPLACE_GRADIENTS = ThreatModel(
-    Adjacency.REPLACE_LABEL_PUBLIC, Coins.HIDDEN, "all noisy gradient sums; all labels are public"
-)
+from exactdp.accounting.threat import ThreatModel
 
 _VERTICES = "For the pair of two vertices; a search over the simplex found no worse one."
-
-
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """Parameters of the ladder; see `rungs`.
-
-    Raises:
-      ValueError: a parameter is outside its range.
-    """
-
-    scaling: float
-    offset: float
-    sampling_probability: float
-    num_steps: int
-    delta: float
-    noise_multiplier: float
-    tolerance: float
-
-    def __post_init__(self) -> None:
-        validate.positive("scaling", self.scaling)
-        validate.positive("offset", self.offset)
-        validate.probability("sampling_probability", self.sampling_probability)
-        validate.count("num_steps", self.num_steps)
-        validate.open_probability("delta", self.delta)
-        validate.positive("noise_multiplier", self.noise_multiplier)
-        validate.positive("tolerance", self.tolerance)
-
-    @property
-    def pair(self) -> Dirichlet:
-        """One draw on the vertex pair."""
-        return Dirichlet(float(self.scaling), float(self.offset))
-
-    @property
-    def command(self) -> str:
-        """The shell command of the ladder."""
-        return base.command(PAPER, dataclasses.asdict(self))
-
-    def rule(self, *, conversion: str, factor_three: bool = True, curve: str = "printed") -> UpperBound:
-        """The paper's rule, or a variant of it."""
-        return printed.epsilon(
-            self.scaling,
-            offset=self.offset,
-            sampling_probability=self.sampling_probability,
-            num_steps=self.num_steps,
-            delta=self.delta,
-            conversion=conversion,
-            factor_three=factor_three,
-            curve=curve,
-        )
 
 
 def _order(bound: UpperBound) -> tuple[Quantity, ...]:
@@ -114,9 +54,9 @@ def as_printed(setting: Setting) -> Rung:
     bound = setting.rule(conversion="printed")
     least = printed.least_printed_term(setting.delta)
     note = (
-        f"The conversion alone is at least {least.value:.4g} at delta = {setting.delta:g}, so that the printed bound "
-        f"certifies no epsilon below it. The amplification theorem behind it is about adding or removing a record; "
-        f"for replacement see the rungs below."
+        f"The conversion alone is at least {least.value:.4g} at delta = {setting.delta:g}, so that the "
+        f"printed bound certifies no epsilon below it. The amplification theorem behind it is about adding "
+        f"or removing a record; for replacement see the rungs below."
     )
     if math.isinf(bound.value):
         note = "No whole order lambda >= 2 is below 1 + offset/scaling: the rule says nothing. " + note
@@ -196,8 +136,8 @@ def without_factor(setting: Setting) -> Rung:
         epsilon=bound.value,
         source="derived",
         corrects=(
-            "exact Rényi curve of the draw: the factor 3 is for mechanisms of which only the Rényi curve is known; "
-            "the vertex pair is symmetric, and then the sum without it is the value itself"
+            "exact Rényi curve of the draw: the factor 3 is for mechanisms of which only the Rényi curve is "
+            "known; the vertex pair is symmetric, and then the sum without it is the value itself"
         ),
         note=_VERTICES,
         command=setting.command,
@@ -228,7 +168,12 @@ def exact_renyi(setting: Setting) -> Rung:
 
 
 def _exact(
-    setting: Setting, name: str, threat_model: ThreatModel, composition: base.Composition, corrects: str, note: str
+    setting: Setting,
+    name: str,
+    threat_model: ThreatModel,
+    composition: base.Composition,
+    corrects: str,
+    note: str,
 ) -> Rung:
     interval, reason = base.exact(composition, delta=setting.delta, tolerance=setting.tolerance)
     return Rung(
@@ -254,8 +199,8 @@ def hidden(setting: Setting) -> Rung:
         ADD_REMOVE_HIDDEN,
         composition,
         "exact Rényi divergence of the step: a Rényi bound is loose",
-        "Assumes that a step without the record looks like one with it. If draws can be counted, adding a record "
-        "shows in their number, and no epsilon is finite at delta < 1 - (1-q)^T. " + _VERTICES,
+        "Assumes that a step without the record looks like one with it. If draws can be counted, adding a "
+        "record shows in their number, and no epsilon is finite at delta < 1 - (1-q)^T. " + _VERTICES,
     )
 
 
@@ -282,9 +227,11 @@ def label_public(setting: Setting) -> Rung:
         "label-public replacement",
         REPLACE_LABELLED,
         _seen(setting),
-        "printed: the amplification theorem covers add/remove, the paper replaces an input and keeps its label",
-        "The value with visible coins. No more is needed: with all other coins known, the number of draws gives the "
-        "record's coin. No less suffices: a record that is alone with its label shows its coin by itself. " + _VERTICES,
+        "printed: the amplification theorem covers add/remove, the paper replaces an input and keeps its "
+        "label",
+        "The value with visible coins. No more is needed: with all other coins known, the number of draws "
+        "gives the record's coin. No less suffices: a record that is alone with its label shows its coin by "
+        "itself. " + _VERTICES,
     )
 
 
@@ -301,11 +248,12 @@ def label_public_stand_in(setting: Setting) -> Rung:
         epsilon=bracket,
         reason="" if bracket else " ".join({low.reason, high.reason} - {""}),
         source="derived",
-        corrects="label-public replacement: if a step without the record shows a draw that cannot be told from its own",
+        corrects="label-public replacement: if a step without the record shows a draw that cannot be told "
+        "from its own",
         note=(
-            "A bracket, not a tight value. Let N be the law of a step without the record: (1-q)N + qP against "
-            "(1-q)N + qQ. Upper end: N can be drawn by whoever sees the coins (joint convexity). Lower end: N = Q is "
-            "the pair with hidden coins. " + _VERTICES
+            "A bracket, not a tight value. Let N be the law of a step without the record: (1-q)N + qP "
+            "against (1-q)N + qQ. Upper end: N can be drawn by whoever sees the coins (joint convexity). "
+            "Lower end: N = Q is the pair with hidden coins. " + _VERTICES
         ),
         command=setting.command,
     )
@@ -319,15 +267,16 @@ def released_weights(setting: Setting) -> Rung:
         threat_model=REPLACE_WEIGHTS,
         epsilon=None,
         reason=(
-            "the update is no function of the draws: the gradient of -log rho_y contains the Jacobian of the network "
-            "at the raw input, so that no epsilon of the draws carries over"
+            "the update is no function of the draws: the gradient of -log rho_y contains the Jacobian of "
+            "the network at the raw input, so that no epsilon of the draws carries over"
         ),
         source="derived",
         corrects="printed: its epsilon is about draws, the release is about weights",
         note=(
-            "In a first dense layer with bias, the weight gradient of one record over its bias gradient is the input "
-            "itself; a batch of one record shows it, and of a data set of one record so do the final weights. As "
-            "scaling -> 0 with the learning rate scaled up, the printed epsilon -> 0 and accuracy stays."
+            "In a first dense layer with bias, the weight gradient of one record over its bias gradient is "
+            "the input itself; a batch of one record shows it, and of a data set of one record so do the "
+            "final weights. As scaling -> 0 with the learning rate scaled up, the printed epsilon -> 0 and "
+            "accuracy stays."
         ),
         command=setting.command,
     )
@@ -342,8 +291,8 @@ def feature_dp(setting: Setting) -> Rung:
         REPLACE_GRADIENTS,
         ((pair, setting.num_steps),),
         "released weights: another mechanism, for which a certificate exists",
-        "Clipped gradients with Gaussian noise at the same q and T, the record's input replaced. It covers the "
-        "trained weights, which are computed from the noisy sums. The noise multiplier is our choice.",
+        "Clipped gradients with Gaussian noise at the same q and T, the record's input replaced. It covers "
+        "the trained weights, which are computed from the noisy sums. The noise multiplier is our choice.",
     )
     multiplier = Quantity("noise_multiplier", float(setting.noise_multiplier), "noise std / clip norm")
     return dataclasses.replace(rung, quantities=(multiplier,))
@@ -398,35 +347,3 @@ def rungs(
     """
     setting = Setting(scaling, offset, sampling_probability, num_steps, delta, noise_multiplier, tolerance)
     return [build(setting) for build in BUILDERS.values()]
-
-
-def factor_three_floor(*, sampling_probability: float, num_steps: int, delta: float) -> float:
-    """What the paper's rule costs as the scaling tends to 0: the least T·Z(λ) + C(λ) with a draw that is constant.
-
-    Z keeps the factor 3 on its terms of order 3 and more, which do not vanish with the draw's divergence. The
-    conversion is that of Balle et al.
-
-    Args:
-      sampling_probability: q in [0, 1].
-      num_steps: T, whole, >= 0.
-      delta: in (0, 1).
-
-    Returns:
-      the limit, nats; no target below it is reached by any scaling.
-
-    Raises:
-      ValueError: a parameter is outside its range.
-    """
-    import numpy as np
-
-    q = validate.probability("sampling_probability", sampling_probability)
-    steps = validate.count("num_steps", num_steps)
-    validate.open_probability("delta", delta)
-    best, order = math.inf, 2
-    while order <= 20_000:
-        step = zhu_wang_from_values(order, growth=np.zeros(order - 1), sampling_probability=q)
-        best = min(best, convert(float(order), renyi=steps * step, delta=delta, conversion="balle"))
-        if best == 0.0 or steps * step + math.log1p(-delta) > best:
-            break
-        order += 1 if order < 512 else order // 100
-    return best

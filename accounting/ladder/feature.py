@@ -1,104 +1,37 @@
 """The ladder of feature differential privacy, arXiv 2506.19836v1.
 
-Algorithm 1: a Poisson batch at rate p = m/n for the private gradient, an independent batch for the public one, Gaussian
-noise on the total. The hyper-parameters of the experiments were not recovered: the defaults are a setting of ours on the
-size of Purchase100. `noise_multiplier` is the standard deviation of the noise on the *sum* of private gradients over τ,
-the bound on their norm; the mean over m = p·n has noise noise_multiplier·τ/m.
+Algorithm 1: a Poisson batch at rate p = m/n for the private gradient, an independent batch for the public
+one, Gaussian noise on the total. The hyper-parameters of the experiments were not recovered: the defaults
+are a setting of ours on the size of Purchase100. `noise_multiplier` is the standard deviation of the noise
+on the *sum* of private gradients over τ, the bound on their norm; the mean over m = p·n has noise
+noise_multiplier·τ/m.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 
-from exactdp.accounting import prv, validate
-from exactdp.accounting.interval import Interval
 from exactdp.accounting.ladder import rung as base
 from exactdp.accounting.ladder import search
+from exactdp.accounting.ladder.feature_setting import (
+    ADD_REMOVE,
+    ADD_REMOVE_VISIBLE,
+    MULTIPLIER_UNIT,
+    NUM_RECORDS,
+    REPLACE,
+    REPLACE_VISIBLE,
+    Setting,
+)
 from exactdp.accounting.ladder.rung import Quantity, Rung
+from exactdp.accounting.ladder.visible_bounds import counting_bound
 from exactdp.accounting.pairs.gaussian import Gaussian
 from exactdp.accounting.printed import feature as printed
 from exactdp.accounting.prv.account import Direction
-from exactdp.accounting.sampling.hidden import PoissonHidden
 from exactdp.accounting.sampling.replace import PoissonReplaceGaussian
 from exactdp.accounting.sampling.visible import PoissonVisible
-from exactdp.accounting.threat import Adjacency, Coins, ThreatModel
-
-PAPER = "feature"
-NUM_RECORDS = 197_324
-"""Rows of Purchase100; source: arXiv 2506.19836v1, experiments."""
+from exactdp.accounting.threat import ThreatModel
 
 _LEAST_EXACT = 0.05  # below it a step that samples the record tells it with near certainty
-_MULTIPLIER_UNIT = "noise std on the sum / norm bound"
-_RELEASED = "all noisy gradients; public features are known"
-
-ADD_REMOVE = ThreatModel(Adjacency.ADD_REMOVE, Coins.HIDDEN, _RELEASED)
-ADD_REMOVE_VISIBLE = ThreatModel(Adjacency.ADD_REMOVE, Coins.VISIBLE, _RELEASED + ", and so is each step's batch")
-REPLACE = ThreatModel(Adjacency.REPLACE_FEATURES_PUBLIC, Coins.HIDDEN, _RELEASED)
-REPLACE_VISIBLE = ThreatModel(
-    Adjacency.REPLACE_FEATURES_PUBLIC, Coins.VISIBLE, _RELEASED + ", and so is each step's batch"
-)
-
-
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """Parameters of the ladder; see `rungs`.
-
-    Raises:
-      ValueError: a parameter is outside its range.
-    """
-
-    noise_multiplier: float
-    sampling_probability: float
-    num_steps: int
-    delta: float
-    num_records: int
-    epsilon: float
-    constant: float
-    diameter: float
-    dimension: int
-    step_size: float
-    tolerance: float
-
-    def __post_init__(self) -> None:
-        validate.positive("noise_multiplier", self.noise_multiplier)
-        validate.probability("sampling_probability", self.sampling_probability)
-        validate.positive("sampling_probability", self.sampling_probability)
-        validate.count("num_steps", self.num_steps, minimum=1)
-        validate.open_probability("delta", self.delta)
-        validate.count("num_records", self.num_records, minimum=1)
-        for name in ("epsilon", "constant", "diameter", "step_size", "tolerance"):
-            validate.positive(name, getattr(self, name))
-        validate.count("dimension", self.dimension, minimum=1)
-
-    @property
-    def batch_size(self) -> float:
-        """m = p·n, the expected batch size."""
-        return self.sampling_probability * self.num_records
-
-    @property
-    def scheduled(self) -> float:
-        """The noise multiplier of the printed schedule."""
-        return printed.printed_noise(
-            self.epsilon,
-            delta=self.delta,
-            lipschitz=1.0,
-            batch_size=self.batch_size,
-            num_records=self.num_records,
-            num_steps=self.num_steps,
-            constant=self.constant,
-        )
-
-    @property
-    def command(self) -> str:
-        """The shell command of the ladder."""
-        return base.command(PAPER, dataclasses.asdict(self))
-
-    def step(self, noise_multiplier: float | None = None, probability: float | None = None) -> base.Composition:
-        """T subsampled Gaussian steps with hidden coins."""
-        noise = self.noise_multiplier if noise_multiplier is None else noise_multiplier
-        p = self.sampling_probability if probability is None else probability
-        return ((PoissonHidden(Gaussian(float(noise)), float(p)), self.num_steps),)
 
 
 def _rung(
@@ -143,8 +76,8 @@ def as_printed(setting: Setting) -> Rung:
             composition, delta=setting.delta, tolerance=setting.tolerance, direction="remove"
         )
     note = (
-        f"The printed curve with the noise of Algorithm 1, whose gradient is a mean over m = {m:.6g}: a shift of tau "
-        "where one record moves the mean by tau/m. Valid, and far too large. One direction."
+        f"The printed curve with the noise of Algorithm 1, whose gradient is a mean over m = {m:.6g}: a "
+        "shift of tau where one record moves the mean by tau/m. Valid, and far too large. One direction."
     )
     if found is None:
         found = counting_bound(
@@ -166,42 +99,6 @@ def as_printed(setting: Setting) -> Rung:
     )
 
 
-def counting_bound(
-    noise_multiplier: float, *, sampling_probability: float, num_steps: int, delta: float
-) -> float:
-    """An upper bound on ε of subsampled Gaussian steps with little noise, in closed form.
-
-    Hidden coins cost at most what visible ones do, and those cost a Binomial(T, p) number N of Gaussian steps. With k
-    the least number such that Pr[N > k] <= δ/2, ε is at most that of k steps at δ/2.
-
-    Args:
-      noise_multiplier: > 0.
-      sampling_probability: p in [0, 1].
-      num_steps: T >= 0.
-      delta: in (0, 1).
-
-    Raises:
-      ValueError: an argument is outside its range.
-
-    Source: derived.
-    """
-    from scipy import special
-
-    noise = validate.positive("noise_multiplier", noise_multiplier)
-    p = validate.probability("sampling_probability", sampling_probability)
-    steps = validate.count("num_steps", num_steps)
-    half = 0.5 * validate.open_probability("delta", delta)
-    low, high = -1, steps  # Pr[N > steps] = 0
-    while high - low > 1:
-        middle = (low + high) // 2
-        # The safety factor covers the rounding of the incomplete beta function.
-        if float(special.bdtrc(middle, steps, p)) * (1.0 + 1e-9) <= half:
-            high = middle
-        else:
-            low = middle
-    return prv.epsilon([(Gaussian(noise), high)], delta=half).upper
-
-
 def shift(setting: Setting) -> Rung:
     """The shift τ/m, one direction as printed."""
     return _rung(
@@ -214,7 +111,7 @@ def shift(setting: Setting) -> Rung:
         corrects="printed, noise on the mean: " + printed.SUM_VERSUS_AVERAGE.defect,
         note="The same as Theorem 5 with sigma read as noise on the sum. Still the printed direction alone: "
         "T(base, mixture), that is delta = sup mixture(A) - e^epsilon base(A).",
-        quantities=(Quantity("noise_multiplier", float(setting.noise_multiplier), _MULTIPLIER_UNIT),),
+        quantities=(Quantity("noise_multiplier", float(setting.noise_multiplier), MULTIPLIER_UNIT),),
         direction="remove",
     )
 
@@ -236,7 +133,8 @@ def both_directions(setting: Setting) -> Rung:
         composition,
         source="derived",
         corrects="shift tau/m: " + printed.BOTH_DIRECTIONS.defect,
-        note="Exact for a public constant p. The two directions are composed apart and never symmetrised per step.",
+        note="Exact for a public constant p. The two directions are composed apart and never symmetrised "
+        "per step.",
         quantities=known,
     )
 
@@ -254,9 +152,10 @@ def rates(setting: Setting) -> Rung:
         source="derived",
         corrects="both directions: " + printed.FIXED_RATE.defect,
         note=(
-            "Definition 6 lets the simulator know n, so that it may sample at m/(n+1) as well: then this value is exact. "
-            "With the simulator at m/n, as printed, the two data sets sample all other records at different rates, which "
-            "Theorem 5 does not account for. A public constant p avoids the question."
+            "Definition 6 lets the simulator know n, so that it may sample at m/(n+1) as well: then this "
+            "value is exact. With the simulator at m/n, as printed, the two data sets sample all other "
+            "records at different rates, which Theorem 5 does not account for. A public constant p avoids "
+            "the question."
         ),
         quantities=(
             Quantity("sampling_probability of the mechanism, m/(n+1)", first, "1"),
@@ -276,8 +175,9 @@ def replacement(setting: Setting) -> Rung:
         ((pair, setting.num_steps),),
         source="derived",
         corrects="both directions: " + printed.REPLACEMENT.defect,
-        note="The pair with means +tau and -tau dominates all gradients of norm <= tau, for one step and under "
-        "composition (Neyman and Pearson; proof at PoissonReplaceGaussian), and two data sets attain it.",
+        note="The pair with means +tau and -tau dominates all gradients of norm <= tau, for one step and "
+        "under composition (Neyman and Pearson; proof at PoissonReplaceGaussian), and two data sets attain "
+        "it.",
     )
 
 
@@ -292,8 +192,8 @@ def naive(setting: Setting) -> Rung:
         ((pair, setting.num_steps),),
         source=str(printed.PROPOSITION_3.source),
         corrects="both directions: " + printed.NAIVE_BATCH.defect,
-        note="A record pays for Binomial(T, p) steps without amplification. Of a pure mechanism sampling takes nothing "
-        "off epsilon (Proposition 3), only off delta.",
+        note="A record pays for Binomial(T, p) steps without amplification. Of a pure mechanism sampling "
+        "takes nothing off epsilon (Proposition 3), only off delta.",
     )
 
 
@@ -324,7 +224,7 @@ def schedule(setting: Setting) -> Rung:
         note=f"sigma = c tau m/(epsilon n) sqrt(T log(1/delta) log(T/delta)); the paper leaves c open, here "
         f"c = {setting.constant:g}, and sigma is read as noise on the sum.",
         command=setting.command,
-        quantities=(Quantity("noise_multiplier", setting.scheduled, _MULTIPLIER_UNIT),),
+        quantities=(Quantity("noise_multiplier", setting.scheduled, MULTIPLIER_UNIT),),
     )
 
 
@@ -338,7 +238,7 @@ def schedule_exact(setting: Setting) -> Rung:
         setting.step(setting.scheduled),
         source="derived",
         corrects="noise schedule: what that noise really gives",
-        quantities=(Quantity("noise_multiplier", setting.scheduled, _MULTIPLIER_UNIT),),
+        quantities=(Quantity("noise_multiplier", setting.scheduled, MULTIPLIER_UNIT),),
     )
 
 
@@ -347,7 +247,11 @@ def schedule_calibrated(setting: Setting) -> Rung:
     name, corrects = "calibrated noise", "noise schedule: the least noise that meets the target"
     try:
         found = search.least_private(
-            setting.step, epsilon=setting.epsilon, delta=setting.delta, start=setting.scheduled, increasing=False
+            setting.step,
+            epsilon=setting.epsilon,
+            delta=setting.delta,
+            start=setting.scheduled,
+            increasing=False,
         )
     except ArithmeticError as error:
         return Rung(
@@ -370,7 +274,7 @@ def schedule_calibrated(setting: Setting) -> Rung:
         note="A constant c that suffices at these parameters; it depends on them.",
         command=setting.command,
         quantities=(
-            Quantity("noise_multiplier", found.met, _MULTIPLIER_UNIT),
+            Quantity("noise_multiplier", found.met, MULTIPLIER_UNIT),
             Quantity("constant c", setting.constant * found.met / setting.scheduled, "1"),
         ),
         composition=setting.step(found.met),
@@ -395,8 +299,8 @@ def theorem_6(setting: Setting) -> Rung:
         epsilon=None,
         reason="it bounds the excess risk of a convex loss, not privacy",
         source=str(printed.THEOREM_6.source),
-        note="The print is garbled; read as (M^2/c + c tau'^2 + c d sigma^2)(2 + log T)/sqrt(T) with tau' = 1 and sigma "
-        "the noise on the mean gradient.",
+        note="The print is garbled; read as (M^2/c + c tau'^2 + c d sigma^2)(2 + log T)/sqrt(T) with tau' = "
+        "1 and sigma the noise on the mean gradient.",
         command=setting.command,
         quantities=(Quantity("excess risk", value, "loss"),),
     )
@@ -439,7 +343,8 @@ def rungs(
     """The ladder, from Theorem 5 as printed to the exact values.
 
     Args:
-      noise_multiplier: standard deviation of the noise on the sum of private gradients over their norm bound, > 0.
+      noise_multiplier: standard deviation of the noise on the sum of private gradients over their norm
+        bound, > 0.
       sampling_probability: p = m/n in (0, 1].
       num_steps: T >= 1.
       delta: in (0, 1).
@@ -470,26 +375,3 @@ def rungs(
         tolerance,
     )
     return [build(setting) for build in BUILDERS.values()]
-
-
-def amplification_of_pure(epsilon: float, *, sampling_probability: float, delta: float) -> tuple[float, Interval]:
-    """Proposition 3 beside the exact value: one naive step on (epsilon, 0) randomised response.
-
-    Args:
-      epsilon: of the response, >= 0, nats.
-      sampling_probability: p in [0, 1].
-      delta: in (0, 1); the proposition is its limit 0.
-
-    Returns:
-      The printed epsilon, which does not depend on p > 0, and the certified one at `delta`.
-
-    Raises:
-      ValueError: a parameter is outside its range.
-
-    Source: arXiv 2506.19836v1, Proposition 3.
-    """
-    from exactdp.accounting.pairs.pure import PureDP
-
-    claimed = printed.naive_epsilon(epsilon, sampling_probability=sampling_probability)
-    step = PoissonVisible(PureDP(float(epsilon)), float(sampling_probability))
-    return claimed, prv.epsilon([(step, 1)], delta=delta)

@@ -1,7 +1,8 @@
 """Table 7 of arXiv 2607.19580v1, reconstructed: r*, the largest scaling that a target ε allows, by each rule.
 
-The paper's rule is evaluated with three conversions; beside it stand the r* that the exact accountant allows with
-hidden and with visible coins. Only one cell of the printed table was recovered; it is quoted, not computed.
+The paper's rule is evaluated with three conversions; beside it stand the r* that the exact accountant
+allows with hidden and with visible coins. Only one cell of the printed table was recovered; it is quoted,
+not computed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Callable, Sequence
 from exactdp.accounting import validate
 from exactdp.accounting.interval import Interval
 from exactdp.accounting.ladder import search
-from exactdp.accounting.ladder.dirichlet import CELL, factor_three_floor
+from exactdp.accounting.ladder.dirichlet_setting import CELL
+from exactdp.accounting.ladder.factor_three import factor_three_floor
 from exactdp.accounting.pairs.dirichlet import Dirichlet
 from exactdp.accounting.printed import dirichlet as printed
 from exactdp.accounting.prv import Mechanism
@@ -91,7 +93,7 @@ def r_star_table(
             reasons["printed"] = (
                 f"the printed conversion alone is at least {least:.4g}"
                 if target < least
-                else f"the printed conversion, at least {least:.4g}, and the factor 3 cost more than the target"
+                else f"the printed conversion, at least {least:.4g}, and the factor 3 exceed the target"
             )
         if by_rule["balle"] is None:
             reasons["repaired"] = f"the factor 3 costs {floor:.4g} for every scaling"

@@ -1,11 +1,11 @@
-"""One rung of a ladder: a claim, its threat model, a value or the reason why there is none, and its source."""
+"""One rung of a ladder: a claim, its threat model, a value or the reason for none, its source."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from exactdp.accounting import prv, validate
@@ -108,9 +108,13 @@ class Rung:
         """Whether this rung's epsilon is at least the other's, both being about one threat model.
 
         Raises:
-          ValueError: the threat models differ in adjacency or coins, or a rung has no epsilon.
+          ValueError: the threat models differ, be it in what is released, or a rung has no epsilon.
         """
-        self.threat_model.require_same(other.threat_model)
+        if self.threat_model != other.threat_model:
+            raise ValueError(
+                "threat_model must be the same for rungs that are compared, got "
+                f"{self.threat_model} and {other.threat_model}"
+            )
         if self.upper is None or other.epsilon is None:
             raise ValueError(f"epsilon must be known, got None for {self.name!r} or {other.name!r}")
         low = other.epsilon.lower if isinstance(other.epsilon, Interval) else other.epsilon
@@ -222,15 +226,6 @@ def find(ladder: Sequence[Rung], name: str) -> Rung:
       ValueError: there is none.
     """
     return {rung.name: rung for rung in ladder}[validate.one_of("name", name, [r.name for r in ladder])]
-
-
-def one(builders: Mapping[str, Callable[[Any], Rung]], setting: Any, name: str) -> Rung:
-    """The rung of that name alone, the others not computed.
-
-    Raises:
-      ValueError: there is none.
-    """
-    return builders[validate.one_of("name", name, builders)](setting)
 
 
 def _number(value: float) -> float | str:

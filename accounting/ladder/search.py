@@ -1,7 +1,7 @@
 """The parameter at which an exact ε meets a target, to the few digits that a table shows.
 
-`exactdp.accounting.calibrate` answers the same question to many digits. Here the accountant is never asked for more than
-the search needs, which matters where one certified answer takes a second.
+`exactdp.accounting.calibrate` answers the same question to many digits. Here the accountant is never asked
+for more than the search needs, which matters where one certified answer takes a second.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def least_private(
 ) -> Found:
     """The least private value of a parameter that meets a target ε, between two certified values.
 
-    Secant steps in the logarithms of parameter and ε. That nothing beyond `missed` meets the target rests on ε being
-    monotone in the parameter.
+    Secant steps in the logarithms of parameter and ε. That nothing beyond `missed` meets the target rests
+    on ε being monotone in the parameter.
 
     Args:
       build: the composition, for a value of the parameter.
@@ -57,7 +57,8 @@ def least_private(
 
     Raises:
       ValueError: an argument is outside its range.
-      ArithmeticError: the accountant could not certify a value, or no value from 1e-9 to 1e6 meets the target.
+      ArithmeticError: the accountant could not certify a value, or no value from 1e-9 to 1e6 meets the
+        target.
     """
     target = validate.positive("epsilon", epsilon)
     validate.open_probability("delta", delta)
@@ -79,7 +80,9 @@ def least_private(
         if low == top:
             return Found(math.exp(sign * low), math.inf if increasing else 0.0, at_low)
         if high == bottom:
-            raise ArithmeticError(f"no parameter from {_SMALLEST:g} to {_LARGEST:g} meets epsilon = {target:g}")
+            raise ArithmeticError(
+                f"no parameter from {_SMALLEST:g} to {_LARGEST:g} meets epsilon = {target:g}"
+            )
         if high - low <= tolerance:
             return Found(math.exp(sign * low), math.exp(sign * high), at_low)
         trail.append((x, math.log(min(max(found.midpoint / target, 1e-6), 1e6))))
@@ -100,7 +103,7 @@ def _next(trail: Sequence[tuple[float, float]], low: float, high: float, toleran
 
 
 def _slope(trail: Sequence[tuple[float, float]]) -> float:
-    """Of log ε against x, from the last two points; 1, the slope of many mechanisms, where they say nothing."""
+    """Of log ε against x, from the last two points; 1, a common slope, where they say nothing."""
     if len(trail) < 2:
         return 1.0
     (x0, y0), (x1, y1) = trail[-2:]

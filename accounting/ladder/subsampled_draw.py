@@ -5,10 +5,10 @@ t(x) = 1 − q + q·e^{rx},
 
     D_λ((1−q)Q + qP ‖ Q) = log E_Q[t^λ] / (λ−1),   1 < λ < 1 + α/r,
 
-which is at least the divergence of the other direction, as the pair is symmetric (Mironov, Talwar, Zhang 2019,
-arXiv 1908.10530, Theorem 5). E_Q[t^λ] − 1 = E_Q[t·k(λ−1, log t)] has a positive integrand (`rdp.moments`). It is
-analytic for |Im x| < π·min(1, 1/r), so the trapezoid rule with step h errs by about e^{−2πη/h} for a strip
-of half-width η inside; h is chosen for e^{−45}.
+which is at least the divergence of the other direction, as the pair is symmetric (Mironov, Talwar, Zhang
+2019, arXiv 1908.10530, Theorem 5). E_Q[t^λ] − 1 = E_Q[t·k(λ−1, log t)] has a positive integrand
+(`rdp.moments`). It is analytic for |Im x| < π·min(1, 1/r), so the trapezoid rule with step h errs by about
+e^{−2πη/h} for a strip of half-width η inside; h is chosen for e^{−45}.
 
 Numerical error: 1e-11 relative, checked against 30-digit quadrature.
 """
@@ -30,7 +30,9 @@ _EXPONENT = 45.0
 _DEPTH = 80.0  # the window ends where the integrand has fallen by this power of e
 
 
-def subsampled_dirichlet(order: float, *, scaling: float, offset: float, sampling_probability: float) -> float:
+def subsampled_dirichlet(
+    order: float, *, scaling: float, offset: float, sampling_probability: float
+) -> float:
     """Rényi divergence of one subsampled draw (formula at the top), the larger direction.
 
     Arguments:

@@ -1,11 +1,12 @@
 """The ladder of DP-2Stage, arXiv 2412.02467v2: its private stage, and the pipeline end to end.
 
-Stage 2 is DP-SGD. What the pipeline takes from the private table outside stage 2 (column ranges, category lists, label
-frequencies) is replaced here by private statistics of the same release, composed exactly with stage 2:
+Stage 2 is DP-SGD. What the pipeline takes from the private table outside stage 2 (column ranges, category
+lists, label frequencies) is replaced here by private statistics of the same release, composed exactly with
+stage 2:
 
-* a range or a category list of one column: any (ε₀, 0)-DP mechanism, for example two quantiles by the exponential
-  mechanism at ε₀/2 each, or noisy counts over a public list of candidates. (Candidates that are not public need an
-  additional δ: this is not covered.)
+* a range or a category list of one column: any (ε₀, 0)-DP mechanism, for example two quantiles by the
+  exponential mechanism at ε₀/2 each, or noisy counts over a public list of candidates. (Candidates that are
+  not public need an additional δ: this is not covered.)
 * the label histogram: discrete Laplace noise of scale 1/ε₀ on each count; a record is in one of them.
 
 All statistics of a variant get an equal share ε₀ of `statistics_share · epsilon`.
@@ -14,110 +15,18 @@ All statistics of a variant get an equal share ε₀ of `statistics_share · eps
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 
-from exactdp.accounting import validate
 from exactdp.accounting.ladder import rung as base
-from exactdp.accounting.ladder import search
 from exactdp.accounting.ladder.rung import Composition, Quantity, Rung
-from exactdp.accounting.pairs.discrete_laplace import DiscreteLaplace
-from exactdp.accounting.pairs.gaussian import Gaussian
-from exactdp.accounting.pairs.pure import PureDP
+from exactdp.accounting.ladder.two_stage_setting import END_TO_END, STAGE_2, Setting, budget_noise
 from exactdp.accounting.printed import two_stage as printed
-from exactdp.accounting.sampling.hidden import PoissonHidden
 from exactdp.accounting.threat import ThreatModel
 
-PAPER = "two_stage"
-
 LAST_TRAINING_STEP, LOGGED_STEPS = 6_650, 9_660
-"""Adult: about where the released scheduler's learning rate reaches 0, of how many steps; source: released code, logs."""
+"""Adult: about where the released scheduler's rate reaches 0, of how many steps (released code, logs)."""
 
 _MULTIPLIER = "noise std / clip norm"
-STAGE_2: ThreatModel = printed.PRINTED.threat_model
-END_TO_END: ThreatModel = printed.UNIFORM.threat_model
-
-
-@dataclasses.dataclass(frozen=True)
-class Setting:
-    """Parameters of the ladder; see `rungs`.
-
-    Raises:
-      ValueError: a parameter is outside its range.
-    """
-
-    dataset: str
-    epsilon: float
-    delta: float
-    noise_multiplier: float | None
-    num_steps: int | None
-    statistics_share: float
-    tolerance: float
-
-    def __post_init__(self) -> None:
-        validate.one_of("dataset", self.dataset, printed.DATASETS)
-        validate.positive("epsilon", self.epsilon)
-        validate.open_probability("delta", self.delta)
-        if self.noise_multiplier is not None:
-            validate.positive("noise_multiplier", self.noise_multiplier)
-        if self.num_steps is not None:
-            validate.count("num_steps", self.num_steps)
-        validate.open_probability("statistics_share", self.statistics_share)
-        validate.positive("tolerance", self.tolerance)
-
-    @property
-    def data(self) -> printed.Dataset:
-        """The paper's table."""
-        return printed.DATASETS[self.dataset]
-
-    @property
-    def steps(self) -> int:
-        """T."""
-        return self.data.num_steps if self.num_steps is None else int(self.num_steps)
-
-    @property
-    def noise(self) -> float:
-        """The noise multiplier: the given one, or what the released code trains with for `epsilon`."""
-        if self.noise_multiplier is not None:
-            return float(self.noise_multiplier)
-        return released_noise(self.dataset, float(self.epsilon))
-
-    @property
-    def command(self) -> str:
-        """The shell command of the ladder."""
-        return base.command(PAPER, dataclasses.asdict(self))
-
-    def stage_2(self, noise_multiplier: float | None = None, num_steps: int | None = None) -> Composition:
-        """DP-SGD: T subsampled Gaussian steps."""
-        noise = self.noise if noise_multiplier is None else noise_multiplier
-        steps = self.steps if num_steps is None else num_steps
-        return ((PoissonHidden(Gaussian(noise), self.data.sampling_probability), steps),)
-
-    def statistics(self, *, columns: int) -> tuple[float, Composition]:
-        """(ε₀, private ranges or category lists of `columns` columns and the label histogram)."""
-        total, _ = printed.split_budget(self.epsilon, statistics_share=self.statistics_share)
-        each = total / (columns + 1)
-        histogram = (DiscreteLaplace(1.0 / each), 1)
-        return each, ((PureDP(each), columns), histogram) if columns else (histogram,)
-
-
-@functools.lru_cache(maxsize=64)
-def released_noise(dataset: str, epsilon: float) -> float:
-    """The noise multiplier that the released code trains with, at the paper's own rate, steps and δ.
-
-    Args:
-      dataset: "adult", "airline" or "texas".
-      epsilon: target, > 0, nats.
-
-    Raises:
-      ValueError: an argument is outside its range.
-
-    Source: arXiv 2412.02467v2, released code.
-    """
-    data = printed.DATASETS[validate.one_of("dataset", dataset, printed.DATASETS)]
-    return printed.noise_multiplier(
-        epsilon, sampling_probability=data.sampling_probability, num_steps=data.num_steps
-    )
 
 
 def _noise(value: float) -> Quantity:
@@ -138,8 +47,8 @@ def as_printed(setting: Setting) -> Rung:
         threat_model=STAGE_2,
         epsilon=bound.value,
         source=str(printed.PRINTED.source),
-        note="Valid for stage 2 alone, if clipping bounds what one record adds. The search of the released code stops "
-        "within 0.01 below the target.",
+        note="Valid for stage 2 alone, if clipping bounds what one record adds. The search of the released "
+        "code stops within 0.01 below the target.",
         command=setting.command,
         quantities=(
             _noise(setting.noise),
@@ -191,7 +100,9 @@ def exact(setting: Setting) -> Rung:
     )
 
 
-def _none(setting: Setting, name: str, threat_model: ThreatModel, reason: str, corrects: str, note: str) -> Rung:
+def _none(
+    setting: Setting, name: str, threat_model: ThreatModel, reason: str, corrects: str, note: str
+) -> Rung:
     return Rung(
         name=name,
         kind="exact",
@@ -211,8 +122,8 @@ def batch_coupled_loss(setting: Setting) -> Rung:
         setting,
         "released loss",
         STAGE_2,
-        "class means over the batch and padding to the longest row make one record's gradient depend on the others, so "
-        "that clipping each gradient does not bound what one record changes",
+        "class means over the batch and padding to the longest row make one record's gradient depend on the "
+        "others, so that clipping each gradient does not bound what one record changes",
         "printed: " + printed.SENSITIVITY.defect,
         "With per-record normalisation and masked padding the exact rung holds.",
     )
@@ -224,8 +135,8 @@ def uniform_released(setting: Setting) -> Rung:
         setting,
         "U, as released",
         END_TO_END,
-        "the pseudo table takes column ranges and category lists from the private table without noise, and prompts and "
-        "rejection take label frequencies and categories: stage 2's epsilon does not cover them",
+        "the pseudo table takes column ranges and category lists from the private table without noise, and "
+        "prompts and rejection take label frequencies and categories: stage 2's epsilon does not cover them",
         "printed: " + printed.UNIFORM.defect,
         "One record can hold the largest value of a column or be alone in its category, and is then seen.",
     )
@@ -260,39 +171,10 @@ def _within(setting: Setting, name: str, columns: int, corrects: str) -> Rung:
         END_TO_END,
         setting.stage_2(noise) + statistics,
         corrects,
-        note=f"Stage 2's noise is calibrated, at the paper's own number of steps and delta, so that everything together "
-        f"stays within epsilon = {setting.epsilon:g}.",
+        note=f"Stage 2's noise is calibrated, at the paper's own number of steps and delta, so that "
+        f"everything together stays within epsilon = {setting.epsilon:g}.",
         quantities=(_noise(noise), Quantity("epsilon of each statistic", each, "nats")),
     )
-
-
-@functools.lru_cache(maxsize=64)
-def budget_noise(dataset: str, epsilon: float, *, share: float, columns: int) -> float:
-    """Stage 2's noise multiplier that leaves `share` of epsilon to statistics, all composed exactly.
-
-    At the paper's own rate, steps and δ; to 1e-3 of itself, on the safe side.
-
-    Args:
-      dataset: "adult", "airline" or "texas".
-      epsilon: target of everything together, > 0, nats.
-      share: of epsilon for the statistics, in (0, 1).
-      columns: number of column statistics beside the label histogram.
-
-    Raises:
-      ValueError: an argument is outside its range.
-      ArithmeticError: no noise multiplier could be certified.
-    """
-    validate.count("columns", columns)
-    setting = Setting(dataset, epsilon, printed.DELTA, None, None, share, 1e-4)
-    _, statistics = setting.statistics(columns=columns)
-    found = search.least_private(
-        lambda noise: setting.stage_2(noise) + statistics,
-        epsilon=epsilon,
-        delta=printed.DELTA,
-        start=setting.noise,
-        increasing=False,
-    )
-    return found.met
 
 
 def uniform_budget(setting: Setting) -> Rung:
@@ -308,10 +190,11 @@ def public_released(setting: Setting) -> Rung:
         setting,
         "O, as released",
         END_TO_END,
-        "prompts use exact private label frequencies and rejection uses the private category sets: stage 2's epsilon "
-        "does not cover them",
+        "prompts use exact private label frequencies and rejection uses the private category sets: stage 2's "
+        "epsilon does not cover them",
         "printed: " + printed.OUT_OF_DISTRIBUTION.defect,
-        "Its stage 1 uses an unrelated public table and costs nothing. Training without stage 1 generates alike.",
+        "Its stage 1 uses an unrelated public table and costs nothing. Training without stage 1 generates "
+        "alike.",
     )
 
 
@@ -346,12 +229,17 @@ def private_domains(setting: Setting) -> Rung:
 
 def public_budget(setting: Setting) -> Rung:
     """Variant O with public domains under one budget."""
-    return _within(setting, "O, public domains, one budget", 0, "O, public domains: all of it within the target")
+    return _within(
+        setting, "O, public domains, one budget", 0, "O, public domains: all of it within the target"
+    )
 
 
 def schedule(setting: Setting) -> Rung:
     """What the steps cost that still train under the released scheduler."""
-    name, corrects = "steps that train", "exact: the released scheduler steps once a micro-batch and reaches 0 early"
+    name, corrects = (
+        "steps that train",
+        "exact: the released scheduler steps once a micro-batch and reaches 0 early",
+    )
     share = LAST_TRAINING_STEP / LOGGED_STEPS
     if setting.dataset != "adult":
         reason = "where the learning rate reaches 0 was read for Adult only"
@@ -363,9 +251,9 @@ def schedule(setting: Setting) -> Rung:
         STAGE_2,
         setting.stage_2(num_steps=steps),
         corrects,
-        note=f"On Adult the rate is 0 from about step {LAST_TRAINING_STEP} of {LOGGED_STEPS} (released code and logs): "
-        f"the last {100.0 * (1.0 - share):.0f} % of the steps cost privacy and change nothing. Stopping there costs "
-        "this much; stepping the scheduler once a logical batch uses all of them.",
+        note=f"On Adult the rate is 0 from about step {LAST_TRAINING_STEP} of {LOGGED_STEPS} (released code "
+        f"and logs): the last {100.0 * (1.0 - share):.0f} % of the steps cost privacy and change nothing. "
+        "Stopping there costs this much; stepping the scheduler once a logical batch uses all of them.",
         quantities=(_noise(setting.noise), Quantity("num_steps", float(steps), "steps")),
     )
 
@@ -406,8 +294,8 @@ def rungs(
       dataset: "adult", "airline" or "texas": sets q, T and the number of columns.
       epsilon: target of the pipeline, > 0, nats; the paper uses 1 and 8.
       delta: in (0, 1).
-      noise_multiplier: of stage 2, > 0; when omitted, what the released code trains with for `epsilon` at the paper's
-        own number of steps and delta.
+      noise_multiplier: of stage 2, > 0; when omitted, what the released code trains with for `epsilon` at the
+        paper's own number of steps and delta.
       num_steps: T >= 0; the paper's own when omitted.
       statistics_share: share of epsilon for private statistics, in (0, 1).
       tolerance: width of the certified intervals aimed at, > 0, nats.

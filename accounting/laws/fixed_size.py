@@ -71,10 +71,10 @@ class FixedSizeLaw(Law):
         if len(above) + len(below) < len(edges):
             p[k], q[k] = p[k] + atom, q[k] + atom
             p_error[k], q_error[k] = p_error[k] + atom_error, q_error[k] + atom_error
-            return Masses(p, q, p_error, q_error)
+            return Masses(p, q, p_error, q_error, up.telescoping)
         parts = ((p, zero), (q, zero), (p_error, zero_error), (q_error, zero_error))
         joined = [np.concatenate([x[:k], x[k : k + 1] + y + x[k + 1 : k + 2], x[k + 2 :]]) for x, y in parts]
-        return Masses(*joined)
+        return Masses(joined[0], joined[1], joined[2], joined[3], up.telescoping)
 
     def _atom(self) -> tuple[float, float]:
         """Mass at loss 0, the same under both, and a bound of its absolute error."""

@@ -42,7 +42,8 @@ class Decay:
 
     * |phi(y)| <= 1 - mass_k + variation_k / y, where L has a density of that total variation on a set
       of that mass;
-    * |phi(y)|^2 = E[cos y(L - L')] <= 1 - 2 sum_{i<j} b_i b_j min_{l in bin i, l' in bin j} (1 - cos y(l - l')).
+    * |phi(y)|^2 = E[cos y(L - L')] <= 1 - 2 sum_{i<j} b_i b_j min (1 - cos y(l - l')), the least over l in
+      bin i and l' in bin j.
 
     Attributes:
       mass: tilted mass of the sets with a density, shape [k].
@@ -206,7 +207,9 @@ def tilt(law: Law, nodes: Nodes, order: float) -> Tilted:
     if small:
         # The mean's first-order terms cancel in the same way: E_P[e^-L - 1] is known exactly.
         raised = nodes.loss * np.exp(order * nodes.loss) + np.expm1(-nodes.loss)
-        mean = (float(np.exp(nodes.log_p) @ raised) - law.infinity_mass + law.missing_mass) / math.exp(log_moment)
+        mean = (float(np.exp(nodes.log_p) @ raised) - law.infinity_mass + law.missing_mass) / math.exp(
+            log_moment
+        )
     deviation = nodes.loss - mean
     return Tilted(
         log_moment,

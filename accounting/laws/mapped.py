@@ -133,8 +133,8 @@ class MappedLaw(Law):
             q_mass[len(empty)] += self.pair.missing_mass
         mixed, mixed_error = (1.0 - q) * q_mass + q * p, (1.0 - q) * q_error + q * p_error
         if self.add:
-            return Masses(q_mass[::-1], mixed[::-1], q_error[::-1], mixed_error[::-1])
-        return Masses(mixed, q_mass, mixed_error, q_error)
+            return Masses(q_mass[::-1], mixed[::-1], q_error[::-1], mixed_error[::-1], base.telescoping)
+        return Masses(mixed, q_mass, mixed_error, q_error, base.telescoping)
 
     def nodes(self, *, order: float, frequency: float, count: int) -> Nodes:
         # Slopes of the integrand against Q's density; 0 and 1 for the moments of order -1 and 0.
@@ -170,9 +170,7 @@ class MappedLaw(Law):
         with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
             f = np.exp(log_f)
             slope_low, slope_high = _slopes(cells.score, power * share)
-            mass = f[:-1] * np.where(
-                np.abs(slope_low) < 1e-12, step, np.expm1(slope_low * step) / slope_low
-            )
+            mass = f[:-1] * np.where(np.abs(slope_low) < 1e-12, step, np.expm1(slope_low * step) / slope_low)
             # Density of the loss: g = f / |dL/du|, whose logarithmic slope is that of f less (1 - share).
             log_share = -np.log1p(np.exp(-u - self._log_odds))
             g = np.exp(log_f - log_share)

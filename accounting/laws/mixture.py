@@ -50,7 +50,7 @@ class ErasureLaw(Law):
         for mass, error in ((p, p_error), (q_mass, q_error)):
             mass[home] += 1.0 - q
             error[home] += 2.0 * _EPS
-        return Masses(p, q_mass, p_error, q_error)
+        return Masses(p, q_mass, p_error, q_error, base.telescoping)
 
     def hockey_stick(self, epsilon: float) -> tuple[float, float]:
         value, error = self.law.hockey_stick(epsilon)

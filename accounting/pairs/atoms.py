@@ -75,7 +75,7 @@ class Atomic(base.Pair):
         length = np.diff(np.concatenate([[0], stops, [len(a.u)]]))
         unit = a.relative_error + _EPS + _LONG * length
         outer = np.maximum(np.abs(a.u[0]), np.abs(a.u[-1]))
-        return base.Masses(p, q, p * (unit + a.relative_error * outer), q * unit)
+        return base.Masses(p, q, p * (unit + a.relative_error * outer), q * unit, telescoping=False)
 
     def hockey_stick(self, epsilon: float, *, reverse: bool = False) -> tuple[float, float]:
         a = self.atoms

@@ -98,12 +98,15 @@ class Masses:
       q: Q-masses, same shape.
       p_error: bound of the absolute error of `p`.
       q_error: bound of the absolute error of `q`.
+      telescoping: whether the errors come from the edges alone, what one cell gains being lost by the next
+        (differences of distribution functions); else each cell's error is its own.
     """
 
     p: Array
     q: Array
     p_error: Array
     q_error: Array
+    telescoping: bool = True
 
 
 class Pair(abc.ABC):

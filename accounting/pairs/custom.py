@@ -61,7 +61,7 @@ class Custom(base.Pair):
             q, q_error = self._cells(self.cdf_q, self.sf_q, low, high, x, increasing)
             for total, part in zip(totals, (p, q, p_error, q_error), strict=True):
                 total += part
-        return base.Masses(*totals)
+        return base.Masses(totals[0], totals[1], totals[2], totals[3])
 
     def hockey_stick(self, epsilon: float, *, reverse: bool = False) -> tuple[float, float]:
         # (Q, P): the event is u < -epsilon.

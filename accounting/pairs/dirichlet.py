@@ -90,7 +90,7 @@ class Dirichlet(base.Pair):
         x = edges / self.scaling
         q, q_error = self._cells(x)
         p, p_error = (values[::-1] for values in self._cells(-x[::-1]))
-        return base.Masses(p, q, p_error, q_error)
+        return base.Masses(p, q, p_error, q_error, telescoping=False)
 
     def _cells(self, x: base.Array) -> tuple[base.Array, base.Array]:
         """Q-masses of logit(B) between the edges `x`."""

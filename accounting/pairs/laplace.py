@@ -81,7 +81,7 @@ class Laplace(base.Pair):
             q[cell] += dq
             p_error[cell] += 4 * _EPS * (1.0 + c) * dp
             q_error[cell] += 4 * _EPS * (1.0 + c) * dq
-        return base.Masses(p, q, p_error, q_error)
+        return base.Masses(p, q, p_error, q_error, telescoping=False)
 
     def quadrature(
         self, *, slopes: tuple[float, float], frequency: float, cosine_power: float, log_target: float

@@ -16,7 +16,8 @@ from exactdp.accounting.prv.saddle import Components, Curve
 Engine = Literal["auto", "closed form", "contour", "lattice"]
 Direction = Literal["worst", "remove", "add"]
 
-_LOG_TOLERANCE = math.log(1e-11)
+_LOG_TOLERANCE = math.log(1e-11)  # relative error of delta aimed at
+_LEAST_TOLERANCE = math.log(1e-19)  # of the contour's scale: rounding is far above
 _FIRST, _LAST = 13, 21  # log2 of the lattice sizes tried
 
 
@@ -104,13 +105,12 @@ def epsilon(
             return Interval(_least(components, log_delta, engine), math.inf, "closed form")
         return _epsilon(components, delta, log_delta, tolerance, engine, floor)
 
-    worst: Interval | None = None
-    for components in _components(composition, direction):
-        floor = worst.lower if worst is not None else -math.inf
-        found = answer(components, floor) if components else Interval(0.0, 0.0, "closed form")
-        worst = found if worst is None else worst.maximum(found)
-    if worst is None:
-        raise ValueError("composition must hold at least one (mechanism, count), got none")
+    worst = Interval(0.0, 0.0, "closed form")
+    for number, components in enumerate(_components(composition, direction)):
+        if worst.lower == math.inf:
+            break
+        found = answer(components, worst.lower) if components else Interval(0.0, 0.0, "closed form")
+        worst = found if number == 0 else worst.maximum(found)
     return worst
 
 
@@ -224,27 +224,34 @@ def _by_contour(components: Components, log_delta: float, tolerance: float | Non
     bounded = math.isfinite(saddle.order_limit(components))
     for share in (0.8, 0.95, 0.999) if bounded else (1.0,):
         at = contour.find(components, log_delta=log_delta, share=share)
-        start = best.upper if best is not None else contour.start(at, log_delta)
-        try:
-            found = _contour_at(components, at, start, log_delta, tolerance)
-        except Unsuitable:
-            if best is None and share == (0.999 if bounded else 1.0):
-                raise
-            continue
-        best = found if best is None else best.intersect(found)
-        if best.width <= (tolerance or 1e-6 * max(best.upper, 0.01)) or not bounded:
-            break
+        for _ in range(2):
+            start = best.upper if best is not None else contour.start(at, log_delta)
+            # What the contour's scale exceeds delta by has to come out of its errors.
+            loss = max(0.0, at.log_moment - at.order * start + at.log_size - log_delta)
+            try:
+                found = _contour_at(components, at, start, log_delta, tolerance, _LOG_TOLERANCE - loss)
+            except Unsuitable:
+                break
+            best = found if best is None else best.intersect(found)
+            if not bounded or best.width <= (tolerance or 1e-6 * max(best.upper, 0.01)):
+                return best
     if best is None:
         raise Unsuitable("no order gives a contour")
     return best
 
 
 def _contour_at(
-    components: Components, at: contour.Cumulants, start: float, log_delta: float, tolerance: float | None
+    components: Components,
+    at: contour.Cumulants,
+    start: float,
+    log_delta: float,
+    tolerance: float | None,
+    log_tolerance: float,
 ) -> Interval:
     """epsilon(delta) by the contour through one order, smoothed where its decay is not known."""
+    log_tolerance = max(log_tolerance, _LEAST_TOLERANCE)
     try:
-        curve = contour.Contour(components, at, epsilon=start, log_tolerance=_LOG_TOLERANCE)
+        curve = contour.Contour(components, at, epsilon=start, log_tolerance=log_tolerance)
         return _invert(curve, log_delta, start, "contour")
     except Unsuitable:
         pass
@@ -253,7 +260,7 @@ def _contour_at(
     eta = _smoothing(wanted, at.order)
     found = None
     for _ in range(3):
-        curve = contour.Contour(components, at, epsilon=start, log_tolerance=_LOG_TOLERANCE, eta=eta)
+        curve = contour.Contour(components, at, epsilon=start, log_tolerance=log_tolerance, eta=eta)
         found = _invert(curve, log_delta, start, "contour")
         wanted = tolerance or 1e-6 * max(found.upper, 0.01)
         if found.width <= wanted:
@@ -358,16 +365,14 @@ def _delta_at(components: Components, e: float, engine: Engine) -> tuple[Curve |
     plan = lattice.Plan(components, log_delta=-100.0)
     at = plan.saddle(epsilon=e)
     plan = lattice.Plan(components, log_delta=min(at.log_delta, 0.0))
-    best: Interval | None = None
+    best = Interval(0.0, 1.0, "lattice")
     for size in (_FIRST, 17, 20):
         curve = plan.curve(order=at.order, epsilon=e, log_delta=at.log_delta, log2_size=size)
         low, high = (curve.log_delta(e, upper=side)[0] for side in (False, True))
         found = Interval(
             _exp(low, upper=False) if low > -math.inf else 0.0, min(_exp(high, upper=True), 1.0), "lattice"
         )
-        best = found if best is None else best.intersect(found)
+        best = best.intersect(found)
         if best.width <= 1e-5 * best.upper:
             break
-    if best is None:
-        raise Unsuitable("no lattice within reach certifies this query")
     return None, best

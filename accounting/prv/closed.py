@@ -55,7 +55,9 @@ def find(components: Components) -> Closed | None:
     """The closed form of a composition in one direction, or None."""
     squares = [law.gaussian_mu for law, _ in components]
     if all(mu is not None for mu in squares):
-        mu = math.sqrt(math.fsum(n * (mu or 0.0) ** 2 for mu, (_, n) in zip(squares, components, strict=True)))
+        mu = math.sqrt(
+            math.fsum(n * (mu or 0.0) ** 2 for mu, (_, n) in zip(squares, components, strict=True))
+        )
         return Closed(Gaussian(noise_multiplier=1.0 / mu).hockey_stick, math.inf)
     if len(components) != 1:
         return None

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +40,8 @@ class Cumulants(Saddle):
 def cumulants(components: Components, order: float, *, frequency: float = 0.0) -> Cumulants:
     """The composition's cumulants at `order`, from nodes good up to `frequency`."""
     parts = tuple(
-        tilt(law, law.nodes(order=order, frequency=frequency, count=count), order) for law, count in components
+        tilt(law, law.nodes(order=order, frequency=frequency, count=count), order)
+        for law, count in components
     )
     weighted = [(count, part) for (_, count), part in zip(components, parts, strict=True)]
     return Cumulants(
@@ -55,7 +55,11 @@ def cumulants(components: Components, order: float, *, frequency: float = 0.0) -
 
 
 def find(
-    components: Components, *, log_delta: float | None = None, epsilon: float | None = None, share: float = 1.0
+    components: Components,
+    *,
+    log_delta: float | None = None,
+    epsilon: float | None = None,
+    share: float = 1.0,
 ) -> Cumulants:
     """The cumulants near the saddle point that belongs to a delta, or to an epsilon.
 
@@ -74,7 +78,10 @@ def find(
 
     limit = saddle.order_limit(components)
     return saddle.find_order(
-        lambda order: cumulants(components, order), limit, excess, most=share * limit if limit < math.inf else _MOST
+        lambda order: cumulants(components, order),
+        limit,
+        excess,
+        most=share * limit if limit < math.inf else _MOST,
     )
 
 
@@ -197,7 +204,9 @@ class Contour:
         return saddle.assemble(value, error, slope, scale, scale_error, self._log_finite_free, upper=upper)
 
 
-def _characteristic(part: Tilted, start: float, step: float, count: int) -> tuple[NDArray[np.complex128], Array]:
+def _characteristic(
+    part: Tilted, start: float, step: float, count: int
+) -> tuple[NDArray[np.complex128], Array]:
     """phi(y) - 1 of the centred tilted step at y = start + step * k, and a bound of its absolute error.
 
     e^{iyd} - 1 is put together from (e^{iad} - 1) and (e^{ibd} - 1) with y = a + b by one matrix product:

@@ -26,6 +26,38 @@ _MAX_CELLS = 8_000_000
 
 
 @dataclasses.dataclass(frozen=True)
+class CellErrors:
+    """Bounds of the errors of the cells' masses, and what they do to a tilted sum.
+
+    An error that one cell gains and the next loses changes sum p f(q / p), f(x) = x^-z, by no more than
+    |z (z + 1)| e^{order * loss} times the distance of the cells; an error of a cell's own by its size.
+
+    Attributes:
+      inner: errors of the inner cells, P-mass and e^loss Q-mass together, shape [cells].
+      loss: upper ends of the inner cells, shape [cells].
+      outer: errors of the P-masses of the lowest and of the highest cell, shape [2].
+      outer_loss: the lowest and the highest edge, shape [2].
+      reach: bound of the distance of neighbouring cells where the errors telescope, else None.
+    """
+
+    inner: Array
+    loss: Array
+    outer: Array
+    outer_loss: Array
+    reach: float | None
+
+    def tilted(self, order: float, log_moment: float, mean: float) -> tuple[float, float, float]:
+        """Coefficients (a, b, c) of the bound a |z (z + 1)| + min(2 b, |y| c) of the error of phi - 1."""
+        with np.errstate(over="ignore"):
+            inner = self.inner * np.exp(np.minimum(order * self.loss - log_moment, 700.0))
+            outer = self.outer * np.exp(np.minimum(order * self.outer_loss - log_moment, 700.0))
+        own, distance = float(outer.sum()), float(outer @ np.abs(self.outer_loss - mean))
+        if self.reach is not None:
+            return self.reach * float(inner.sum()), own, distance
+        return 0.0, own + float(inner.sum()), distance + float(inner @ np.abs(self.loss - mean))
+
+
+@dataclasses.dataclass(frozen=True)
 class Grid:
     """A discrete law of the loss of one step.
 
@@ -38,8 +70,7 @@ class Grid:
       infinity_mass: upper bound (pessimistic) or lower bound (optimistic) of the mass at infinity.
       deficit: 1 less the sum of `p`, known without rounding in the sum.
       missing_mass: 1 less the sum of p e^{-loss}, likewise.
-      cell_error: errors of the cells' masses, P-mass and e^loss Q-mass together, shape [cells].
-      cell_loss: upper ends of the cells, shape [cells].
+      errors: of the cells' masses.
     """
 
     loss: Array
@@ -49,8 +80,7 @@ class Grid:
     infinity_mass: float
     deficit: float
     missing_mass: float
-    cell_error: Array
-    cell_loss: Array
+    errors: CellErrors
 
 
 def window(law: Law, *, count: int, log_delta: float, order: float) -> tuple[float, float]:
@@ -110,6 +140,13 @@ def grids(law: Law, *, step: float, low: float, high: float) -> tuple[Grid, Grid
         error = masses.p_error[1:-1] + np.where(
             masses.q_error[1:-1] > 0, masses.q_error[1:-1] * np.exp(np.minimum(right, 700.0)), 0.0
         )
+    errors = CellErrors(
+        inner=error,
+        loss=right,
+        outer=masses.p_error[[0, -1]],
+        outer_loss=edges[[0, -1]],
+        reach=2.0 * step if masses.telescoping else None,
+    )
     low_gain = float(q[0]) - float(p[0]) * math.exp(-float(edges[0])) if p[0] > 0 else float(q[0])
     infinite = law.infinity_mass + float(p[-1]) + float(masses.p_error[-1])
     pessimistic = Grid(
@@ -120,24 +157,26 @@ def grids(law: Law, *, step: float, low: float, high: float) -> tuple[Grid, Grid
         infinity_mass=infinite,
         deficit=law.infinity_mass + float(p[-1]),
         missing_mass=law.missing_mass + float(q[-1]) + low_gain,
-        cell_error=error,
-        cell_loss=right,
+        errors=errors,
     )
-    # Optimistic: each inner cell at its mean of e^{-L}; the top cell at its lower end, the bottom dropped.
+    # Optimistic: each inner cell at its mean of e^{-L}; the top cell at its lower end or below (the last half
+    # lattice point), the bottom dropped.
     with np.errstate(divide="ignore", invalid="ignore"):
         merged = np.log(p[1:-1]) - np.log(q[1:-1])
     merged = np.where(p[1:-1] > 0, np.clip(np.where(np.isnan(merged), left, merged), left, right), left)
     whole = np.abs(np.diff(place) - 1.0) < 1e-9
-    top_gain = float(q[-1]) - float(p[-1]) * math.exp(-float(edges[-1]))
+    top_loss = float(edges[-1]) - (0.5 * step if last > 0 else 0.0)
+    top_gain = float(q[-1]) - float(p[-1]) * math.exp(-top_loss)
     optimistic = Grid(
-        loss=np.append(merged, edges[-1]),
+        loss=np.append(merged, top_loss),
         p=np.append(p[1:-1], p[-1]),
-        lattice=np.append(np.where(whole, 0.5 * (place[:-1] + place[1:]), np.nan), place[-1]),
+        lattice=np.append(
+            np.where(whole, 0.5 * (place[:-1] + place[1:]), np.nan), last - 0.5 if last > 0 else np.nan
+        ),
         anchor=anchor,
         infinity_mass=law.infinity_mass,
         deficit=law.infinity_mass + float(p[0]),
         missing_mass=law.missing_mass + float(q[0]) + top_gain,
-        cell_error=error,
-        cell_loss=right,
+        errors=errors,
     )
     return pessimistic, optimistic

@@ -62,7 +62,11 @@ def tilt(grid: Grid, order: float) -> Tilted:
     log_moment = peak + math.log(total)
     mean = float(weight @ grid.loss)
     error = 8 * EPS * (4.0 + abs(peak) + float(weight @ np.abs(order * grid.loss)))
-    if abs(log_moment) < 0.5 and float(grid.loss[-1]) * max(order, 1.0) < 600.0 and float(grid.loss[0]) > -600.0:
+    if (
+        abs(log_moment) < 0.5
+        and float(grid.loss[-1]) * max(order, 1.0) < 600.0
+        and float(grid.loss[0]) > -600.0
+    ):
         first, second = np.expm1(order * grid.loss), np.expm1(-grid.loss)
         lost = grid.deficit - grid.missing_mass
         less_one = float(grid.p @ (first + order * second)) - grid.deficit - order * lost
@@ -71,6 +75,11 @@ def tilt(grid: Grid, order: float) -> Tilted:
         error = 8 * EPS * float(grid.p @ np.abs(first + order * second))
         error += 4 * EPS * float((grid.p * np.abs(grid.loss)) @ (np.abs(first) + order * np.abs(second)))
         error += 8 * EPS * ((1.0 + order) * grid.deficit + order * abs(grid.missing_mass))
+    moving, own, distance = grid.errors.tilted(order, log_moment, mean)
+    # The moment's error: the same bound at y = 0, an error of a cell's own acting by its second-order term.
+    error += order * (order + 1.0) * moving
+    error += min(own, (order + 1.0) * distance + own * abs(math.expm1(-max(log_moment, 0.0))))
+    error += 8 * EPS * order * float(weight @ np.abs(grid.loss - grid.anchor))
     variance = float(weight @ (grid.loss - mean) ** 2)
     return Tilted(grid, order, log_moment, error, mean, variance, weight)
 
@@ -132,13 +141,14 @@ def _less_one(
             if count * rest * (2.0 / eta) ** (r + 1) < 1e-13:
                 break
         if half:
-            error += rest * np.abs(factor)
+            error += float(np.abs(w).sum()) * np.abs(factor)
     total += 1j * y * (part.mean - grid.anchor - float(weight @ d))
     z = np.hypot(part.order, y) * np.hypot(part.order + 1.0, y)
-    with np.errstate(over="ignore"):
-        cells = float(grid.cell_error @ np.exp(np.minimum(part.order * grid.cell_loss - part.log_moment, 700.0)))
-    error += z * (2.0 * step * cells + 8 * EPS * (part.variance + step * step))
-    error += 8 * EPS * np.minimum(2.0, y * math.sqrt(part.variance))
+    moving, own, distance = grid.errors.tilted(part.order, part.log_moment, part.mean)
+    error += z * (moving + 8 * EPS * (part.variance + step * step)) + np.minimum(2.0 * own, y * distance)
+    error += 32 * EPS * np.minimum(2.0, y * math.sqrt(part.variance)) + 8 * EPS * y * float(
+        weight @ np.abs(d)
+    )
     return total, error
 
 
@@ -163,11 +173,12 @@ class Transform:
             n * p.error + 4 * EPS * abs(n * p.log_moment) for (_, n), p in zip(grids, parts, strict=True)
         )
         self.log_free = sum(n * math.log1p(-min(g.infinity_mass, 1.0 - EPS)) for g, n in grids)
-        y = 2.0 * math.pi / self.period * np.arange(size // 2 + 1)
+        y = np.arange(size // 2 + 1, dtype=np.float64) * (2.0 * math.pi / self.period)
         z = order + 1j * y
         log_m = -self.smoothing * y * y + 1j * self.smoothing * y * (2.0 * order + 1.0)
         self._center = at.mean
-        relative, bound, transform_error = np.zeros(len(y)), log_m.real.copy(), 0.0
+        relative, bound = np.zeros(len(y)), log_m.real.copy()
+        transform_errors: list[tuple[float, Array]] = []
         offset = -at.mean
         for (grid, n), part in zip(grids, parts, strict=True):
             less_one, error = _less_one(part, y, size, step, eta, n)
@@ -178,7 +189,8 @@ class Transform:
             bound += most
             offset += n * grid.anchor
             on = ~np.isnan(grid.lattice)
-            transform_error += n * 6 * EPS * math.log2(size) * float(np.sqrt(np.sum(part.weight[on] ** 2)))
+            spread_of = n * 6 * EPS * math.log2(size) * float(np.sqrt(np.sum(part.weight[on] ** 2)))
+            transform_errors.append((spread_of, log_phi.real))
         log_m += 1j * y * offset
         relative += 4 * EPS * y * (abs(offset) + abs(at.mean))
         weight = np.full(len(y), 2.0 / self.period)
@@ -186,7 +198,9 @@ class Transform:
         kernel = weight / np.abs(z * (z + 1.0))
         size_m = np.exp(log_m.real)
         self.error = saddle.lost(kernel, log_m.real, relative, bound)
-        self.error += transform_error * math.sqrt(size) * float(np.linalg.norm(kernel * size_m))
+        for spread_of, log_size in transform_errors:  # d(phi^n) = n phi^(n-1) d phi
+            rest_of = np.minimum(size_m * np.exp(np.minimum(-log_size, 700.0)), 1.0)
+            self.error += spread_of * math.sqrt(size) * float(np.linalg.norm(kernel * rest_of))
         top = float(y[-1])
         self.error += math.exp(-self.smoothing * top * top) / (math.pi * top)
         g = weight * np.exp(log_m) / (z * (z + 1.0))
@@ -314,7 +328,7 @@ class Plan:
         size = 2**log2_size
         step = max(period, span) / size
         grids = self._build(windows, step)
-        # At the highest frequency y, e^{-(eta y)^2 / 2} / y is left: to be small beside delta's share of the scale.
+        # At the highest frequency y, e^{-(eta y)^2 / 2} / y is left: small beside delta's share of the scale.
         eta = step / math.pi * math.sqrt(2.0 * min(max(18.0 + loss + math.log(step), 8.0), 40.0))
         alias = self._bounds(grids, order, orders, 0.5 * eta**2)
         up, down = (

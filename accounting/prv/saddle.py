@@ -227,7 +227,14 @@ def lost(scale: Array, log_size: Array, relative: Array, bound: Array) -> float:
 
 
 def assemble(
-    value: float, error: float, slope: float, scale: float, scale_error: float, log_free: float, *, upper: bool
+    value: float,
+    error: float,
+    slope: float,
+    scale: float,
+    scale_error: float,
+    log_free: float,
+    *,
+    upper: bool,
 ) -> tuple[float, float]:
     """log of one end of delta = infinite mass + exp(scale) * value, and d log delta / d epsilon.
 
@@ -241,7 +248,9 @@ def assemble(
       upper: which end is wanted.
     """
     finite = value + error if upper else value - error
-    log_finite = scale + (scale_error if upper else -scale_error) + math.log(finite) if finite > 0 else -math.inf
+    log_finite = (
+        scale + (scale_error if upper else -scale_error) + math.log(finite) if finite > 0 else -math.inf
+    )
     derivative = slope / value if value > 0 else -math.inf
     if log_free == 0.0:
         return log_finite, derivative

@@ -45,7 +45,7 @@ def _faces(classes: int) -> Pairs:
 
 
 def _mixtures(classes: int) -> Pairs:
-    """A vertex against a mixture of two coordinates, on its own coordinate or on two others, both ways round."""
+    """A vertex against a mixture of its own and another coordinate, or of two others; both ways round."""
     identity, pairs = np.eye(classes), list[tuple[Array, Array]]()
     for weight in (0.01, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9):
         for other in range(1, min(classes, 3)):

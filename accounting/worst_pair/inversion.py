@@ -9,10 +9,10 @@ The trapezoid rule of step h on that line, at its saddle point, gives
 
     sum over all k of e^{2πkτ/h} H(e^{ε + 2πk/h}):
 
-it overshoots by the terms k ≠ 0, all positive, and each below a Chernoff bound. What is left out beyond the last
-node is bounded by |Γ(x+iy)| <= |Γ(x+iY)| exp(-arctan(Y/x) (y-Y)) for y >= Y (term by term in
-∂ log|Γ(x+iy)|/∂y = -sum_n y/((x+n)²+y²)). Both bounds are proved; to them comes an allowance for rounding, which
-takes `scipy.special.loggamma` to be accurate to 8 units.
+it overshoots by the terms k ≠ 0, all positive, and each below a Chernoff bound. What is left out beyond the
+last node is bounded by |Γ(x+iy)| <= |Γ(x+iY)| exp(-arctan(Y/x) (y-Y)) for y >= Y: compare the sum over n in
+∂ log|Γ(x+iy)|/∂y = -sum_n y/((x+n)²+y²) with an integral. Both bounds are proved; to them comes an allowance
+for rounding, which takes `scipy.special.loggamma` to be accurate to 8 units.
 """
 
 from __future__ import annotations
@@ -36,7 +36,13 @@ _LOWEST = -690.0  # logarithms below this are not resolved
 
 
 def hockey_stick(
-    p: ArrayLike, p_prime: ArrayLike, *, scaling: float, offset: float, epsilon: float, tolerance: float = 1e-11
+    p: ArrayLike,
+    p_prime: ArrayLike,
+    *,
+    scaling: float,
+    offset: float,
+    epsilon: float,
+    tolerance: float = 1e-11,
 ) -> list[Interval]:
     """Hockey-stick divergence of Dir(r p + α) from Dir(r p' + α), one interval a pair.
 
@@ -74,7 +80,8 @@ def bounds(
     # max(0, 1 - e^ε) <= H <= 1 always.
     trivial = max(0.0, -math.expm1(epsilon)) if epsilon < 0.0 else 0.0
     lower, upper = np.full(first.shape[0], trivial * (1.0 - 4 * _EPS)), np.ones(first.shape[0])
-    # Inputs that differ by rounding alone: H <= max(0, 1 - e^ε) + TV, TV <= ψ'(α)^(1/2) |r p - r p'|_2 / 2 (Pinsker).
+    # Inputs that differ by rounding alone: H <= max(0, 1 - e^ε) + TV, and by Pinsker's inequality
+    # TV <= sqrt(ψ'(α)) r |p - p'|_2 / 2.
     distance = np.sqrt(((first - second) ** 2).sum(axis=1))
     same = distance < 1e-12
     spread = 0.5 * r * math.sqrt(float(special.polygamma(1, alpha))) * distance
@@ -216,11 +223,11 @@ def _rows(plan: _Plan, rows: NDArray[np.intp], epsilon: float) -> tuple[Array, A
             # The argument is rounded, and its logarithm is close to the derivative of loggamma.
             moved = np.abs(argument) * (1.0 + np.abs(np.log(argument))) + 1.0
             size[used] += np.abs(term) + np.abs(base) + moved
-    peak = value.real[:, 0]
+    peak = np.real(value[:, 0])
     weight = np.where(nodes == 0, 1.0, 2.0)[None, :] * (nodes[None, :] <= plan.count[rows][:, None])
     with np.errstate(under="ignore", over="ignore"):
         terms = np.exp(value - peak[:, None])
-        total = (weight * terms.real).sum(axis=1)
+        total = (weight * np.real(terms)).sum(axis=1)
         rounding = 8.0 * _EPS * (weight * np.abs(terms) * (size + 8.0)).sum(axis=1)
         scale = step / (2.0 * math.pi)
         log_scale = peak + np.log(scale)

@@ -1,6 +1,6 @@
 """Where the vertex pair is proved to be the worst of all pairs on the simplex.
 
-The mechanism is rho ~ Dir(r p + α 1) with p on the simplex of K classes; the vertex pair is p = e_1, p' = e_2.
+The mechanism is rho ~ Dir(r p + α 1), p on the simplex of K classes; the vertex pair is p = e_1, p' = e_2.
 "Dominates" means: its hockey-stick divergence is the largest at every ε, in both directions, and hence so is
 every f-divergence, alone and after composition and sampling.
 
@@ -8,14 +8,15 @@ Theorem. The vertex pair dominates if K = 2, or if α >= 1/2, or if W(r) >= 0, w
 
     W(r) = r - r ψ(α+r) + lnΓ(α+r) - lnΓ(α),
 
-that is, if KL(Gamma(α+r) || Gamma(α)) <= r. For α >= 1/2 the last holds for all r; for α < 1/2 it holds up to
-exactly one r*(α). At fixed order λ > 1 the vertex pair's Rényi divergence is the largest also where λ r <= 2.16 α.
+that is, if KL(Gamma(α+r) || Gamma(α)) <= r. For α >= 1/2 the last holds for all r; for α < 1/2 it holds up
+to exactly one r*(α). At fixed order λ > 1 the vertex pair's Rényi divergence is the largest also where
+λ r <= 2.162 α.
 
 The proof has three steps; docs/accountants/worst_pair.md has it in full.
 
 1. The best test of (p, p') is increasing in the coordinates with p_i > p'_i and decreasing in the others, and
-   gamma variables increase with their shape. So making the supports of p and p' disjoint only helps. (K = 2 ends
-   here.)
+   gamma variables increase with their shape. So making the supports of p and p' disjoint only helps. (K = 2
+   ends here.)
 2. For disjoint supports the loss is a sum of independent losses, and it is enough that Gamma(α+r) against
    Gamma(α) dominates the product over i of Gamma(α+r p_i) against Gamma(α).
 3. The log-likelihood ratio of the former is infinitely divisible with Lévy density k(x/r)/x on loss jumps -x,
@@ -71,8 +72,8 @@ def loss_dominance_proved(*, scaling: float, offset: float, num_classes: int) ->
       num_classes: K >= 2.
 
     Returns:
-      `"K = 2"`, `"offset >= 1/2"`, `"KL(Gamma(offset + scaling) || Gamma(offset)) <= scaling"`, or None. None does
-      not mean that another pair is worse.
+      `"K = 2"`, `"offset >= 1/2"`, `"KL(Gamma(offset + scaling) || Gamma(offset)) <= scaling"`, or
+      None (which does not mean that another pair is worse).
 
     Raises:
       ValueError: an argument is outside its range.
@@ -83,8 +84,8 @@ def loss_dominance_proved(*, scaling: float, offset: float, num_classes: int) ->
     if alpha >= 0.5:
         return "offset >= 1/2"
     value, allowance = _excess(r, alpha)
-    # For small r the allowance, which does not shrink with W ~ r, would hide a clear case: there ρψ'(α+ρ) <= 1
-    # for every ρ <= r, as ψ'(α+ρ) <= ψ'(α), and W, whose slope is 1 - ρψ'(α+ρ), increases from 0.
+    # For small r the allowance, which does not shrink with W ~ r, would hide a clear case: W starts at 0 with
+    # slope 1 - ρψ'(α+ρ), which is positive for every ρ <= r where rψ'(α) <= 1.
     if value >= allowance or r * float(special.polygamma(1, alpha)) <= 0.999:
         return "KL(Gamma(offset + scaling) || Gamma(offset)) <= scaling"
     return None

@@ -105,7 +105,9 @@ def renyi(p: ArrayLike, p_prime: ArrayLike, *, order: float, scaling: float, off
     if np.any(flat):
         shape, change = b[flat][:, None], c[flat][:, None]
         near = special.polygamma(1, shape + change * _NODES) @ (_WEIGHTS * _NODES)
-        far = special.polygamma(1, shape + change * (1.0 + (order - 1.0) * _NODES)) @ (_WEIGHTS * (1.0 - _NODES))
+        far = special.polygamma(1, shape + change * (1.0 + (order - 1.0) * _NODES)) @ (
+            _WEIGHTS * (1.0 - _NODES)
+        )
         terms[flat] = (order - 1.0) * c[flat] ** 2 * (near + (order - 1.0) * far)
     return np.where(inside, terms.sum(axis=1) / (order - 1.0), math.inf)
 

@@ -47,8 +47,8 @@ class WorstPairResult:
       scaling: r.
       offset: α.
       num_classes: K.
-      proof: which part of the theorem says that no pair beats the vertex pair, at any ε; None where the theorem
-        is silent and `dominated` is the outcome of a search alone.
+      proof: which part of the theorem says that no pair beats the vertex pair, at any ε; None where the
+        theorem is silent and `dominated` is the outcome of a search alone.
       dominated: no candidate has a certified larger hockey-stick or Rényi divergence than the vertex pair.
       epsilons: where hockey-stick divergences were compared.
       vertex_deltas: the vertex pair's there.

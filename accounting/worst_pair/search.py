@@ -38,10 +38,10 @@ def check(
 ) -> WorstPairResult:
     """Looks for a pair of inputs that beats the vertex pair of the Dirichlet mechanism.
 
-    Candidates: uniform distributions on m against n coordinates, two-coordinate mixtures, random pairs, and local
-    ascent (transfers of mass between two coordinates of p or p') from the best of them, at each ε and each order.
-    Pairs are ordered and the families contain both ways round, so that both directions are searched. A verdict
-    "beaten" is certified; "dominated" without a proof says that this search found none.
+    Candidates: uniform distributions on m against n coordinates, two-coordinate mixtures, random pairs, and
+    local ascent (transfers of mass between two coordinates of p or p') from the best of them, at each ε and
+    each order. Pairs are ordered and the families contain both ways round, so that both directions are
+    searched. A verdict "beaten" is certified; "dominated" without a proof says that this search found none.
 
     Args:
       scaling: r > 0.
@@ -49,8 +49,8 @@ def check(
       num_classes: K in [2, 1000].
       epsilons: where hockey-stick divergences are compared.
       deltas: instead of `epsilons`: the values that the vertex pair's δ(ε) should take there, below its total
-        variation. With neither: ε = 0, and where δ is 10^-1/2, 10^-1, 10^-2, 10^-4, 10^-7, 10^-10 of the total
-        variation.
+        variation. With neither: ε = 0, and where δ is 10^-1/2, 10^-1, 10^-2, 10^-4, 10^-7, 10^-10 of the
+        total variation.
       orders: Rényi orders in (1, 1 + α/r); eight of them by default.
       num_random: pairs in each of the two random families, >= 1.
       num_ascents: ascents at each ε and each order, >= 0.
@@ -100,7 +100,9 @@ def check(
     )
 
 
-def _epsilons(vertex: Dirichlet, epsilons: Sequence[float] | None, deltas: Sequence[float] | None) -> list[float]:
+def _epsilons(
+    vertex: Dirichlet, epsilons: Sequence[float] | None, deltas: Sequence[float] | None
+) -> list[float]:
     total = vertex.hockey_stick(0.0)[0]
     if epsilons is not None:
         if deltas is not None:
@@ -114,7 +116,7 @@ def _epsilons(vertex: Dirichlet, epsilons: Sequence[float] | None, deltas: Seque
         raise ValueError("deltas must not be empty, got []")
     for delta in deltas:
         if not _SMALLEST_DELTA <= validate.open_probability("deltas", delta) < total:
-            raise ValueError(f"deltas must be in [{_SMALLEST_DELTA}, {total}) for these parameters, got {delta}")
+            raise ValueError(f"deltas must be in [{_SMALLEST_DELTA}, {total}) here, got {delta}")
     return [_solve(vertex, float(delta)) for delta in deltas]
 
 
@@ -145,11 +147,16 @@ def _vertex(vertex: Dirichlet, classes: int, epsilon: float) -> Interval:
     """The vertex pair's divergence, by incomplete beta functions and by inversion."""
     value, error = vertex.hockey_stick(epsilon)
     if value < _SMALLEST_DELTA:
-        raise ValueError(f"epsilons must be where the vertex pair's delta is >= {_SMALLEST_DELTA}, got {epsilon}")
+        raise ValueError(f"epsilons must leave the vertex pair a delta >= {_SMALLEST_DELTA}, got {epsilon}")
     closed = Interval(max(value - error, 0.0), value + error, "closed form")
     identity = np.eye(classes)
     low, high = bounds(
-        identity[0], identity[1], scaling=vertex.scaling, offset=vertex.offset, epsilon=epsilon, tolerance=_FINAL
+        identity[0],
+        identity[1],
+        scaling=vertex.scaling,
+        offset=vertex.offset,
+        epsilon=epsilon,
+        tolerance=_FINAL,
     )
     closed.intersect(Interval(float(low[0]), float(high[0]), "inversion"))
     return closed
@@ -207,14 +214,20 @@ class _Found:
 
     @property
     def is_vertex_pair(self) -> bool:
-        return bool(self.p.max() == 1.0 and self.p_prime.max() == 1.0 and self.p.argmax() != self.p_prime.argmax())
+        return bool(
+            self.p.max() == 1.0 and self.p_prime.max() == 1.0 and self.p.argmax() != self.p_prime.argmax()
+        )
 
 
 class _Search:
     """Runs the candidates and the ascents, and keeps what they found."""
 
     def __init__(
-        self, vertex: Dirichlet, families: dict[str, candidates.Pairs], num_ascents: int, rng: np.random.Generator
+        self,
+        vertex: Dirichlet,
+        families: dict[str, candidates.Pairs],
+        num_ascents: int,
+        rng: np.random.Generator,
     ) -> None:
         self.vertex, self.families, self.num_ascents, self.rng = vertex, families, num_ascents, rng
         self.ratios: dict[str, list[float]] = {}

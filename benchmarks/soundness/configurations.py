@@ -53,6 +53,10 @@ def published() -> list[tuple[str, list[Config], str]]:
         ),
         ("heterogeneous", [*MIX, {"family": "laplace", "noise_multiplier": 10.0, "count": 20}], "1e-5"),
         ("heterogeneous, no Laplace", MIX, "1e-5"),
+        ("three steps", [sampled_gaussian(1.0, 0.01, 3)], "1e-6"),
+        ("three steps", [sampled_gaussian(0.6, 0.1, 3)], "1e-20"),
+        ("two steps", [sampled_gaussian(1.0, 0.01, 2)], "1e-6"),
+        ("two steps", [sampled_gaussian(0.6, 0.001, 2)], "1e-100"),
         ("order of 1", [sampled_gaussian(1.0, 0.00105, 1)], "1e-3"),
     ]
     return rows

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from exactdp.accounting import prv
@@ -84,10 +84,10 @@ def test_engines_agree(composition: Any, delta: float) -> None:
     assert lattice.width <= 2e-3
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(
     mu=st.floats(0.05, 3.0),
-    count=st.integers(1, 50),
+    count=st.integers(12, 60),
     log_delta=st.floats(-200.0, -2.0),
 )
 def test_engines_bracket_the_gaussian_closed_form(mu: float, count: int, log_delta: float) -> None:
@@ -101,7 +101,7 @@ def test_engines_bracket_the_gaussian_closed_form(mu: float, count: int, log_del
     assert _meet(truth, lattice)
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=12, deadline=None, derandomize=True, phases=[Phase.generate])
 @given(epsilon0=st.floats(0.01, 2.0), count=st.integers(2, 200), log_delta=st.floats(-60.0, -1.0))
 def test_engines_bracket_the_binomial(epsilon0: float, count: int, log_delta: float) -> None:
     composition = [(PureDP(epsilon0), count)]

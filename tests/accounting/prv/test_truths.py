@@ -23,7 +23,9 @@ def _error(digits: int) -> float:
 def test_epsilon_contains_the_truth(configuration: dict[str, Any]) -> None:
     composition = compare.composition(configuration["mechanisms"])
     found = prv.epsilon(composition, delta=float(configuration["delta"]), tolerance=None)
-    assert compare.contains(found.lower, found.upper, configuration["epsilon"], _error(configuration["digits"]))
+    assert compare.contains(
+        found.lower, found.upper, configuration["epsilon"], _error(configuration["digits"])
+    )
     truth = float(configuration["epsilon"])
     assert found.width <= 1e-3 * max(truth, 0.01)
 

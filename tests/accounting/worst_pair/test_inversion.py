@@ -7,9 +7,10 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy import special
+
 from exactdp.accounting import worst_pair
 from exactdp.accounting.pairs.dirichlet import Dirichlet
-from scipy import special
 
 
 def reference(p, q, *, scaling, offset, epsilon):
@@ -64,7 +65,9 @@ def test_vertex_pair_against_the_closed_form(scaling, offset, epsilon):
         ([0.9, 0.05, 0.05], [0.1, 0.1, 0.8]),
     ],
 )
-@pytest.mark.parametrize(("scaling", "offset", "epsilon"), [(0.235, 3.0, 0.02), (4.0, 1.5, 1.0), (1.0, 0.4, 0.5)])
+@pytest.mark.parametrize(
+    ("scaling", "offset", "epsilon"), [(0.235, 3.0, 0.02), (4.0, 1.5, 1.0), (1.0, 0.4, 0.5)]
+)
 def test_general_pairs_against_quadrature(p, q, scaling, offset, epsilon):
     for first, second in ((p, q), (q, p)):
         truth = reference(first, second, scaling=scaling, offset=offset, epsilon=epsilon)
@@ -155,7 +158,13 @@ def test_extremes():
     ],
 )
 def test_bad_arguments(changed, message):
-    arguments = {"p": [1.0, 0.0, 0.0], "p_prime": [0.0, 1.0, 0.0], "scaling": 1.0, "offset": 1.0, "epsilon": 0.1}
+    arguments = {
+        "p": [1.0, 0.0, 0.0],
+        "p_prime": [0.0, 1.0, 0.0],
+        "scaling": 1.0,
+        "offset": 1.0,
+        "epsilon": 0.1,
+    }
     arguments |= changed
     with pytest.raises(ValueError, match=message):
         worst_pair.hockey_stick(arguments.pop("p"), arguments.pop("p_prime"), **arguments)

@@ -7,6 +7,7 @@ import math
 import mpmath as mp
 import numpy as np
 import pytest
+
 from exactdp.accounting import rdp, worst_pair
 
 
@@ -22,7 +23,14 @@ def reference(p, q, order, r, alpha):
 
 @pytest.mark.parametrize(
     ("r", "alpha", "order"),
-    [(0.235, 3.0, 1.0001), (0.235, 3.0, 7.0), (0.235, 3.0, 13.0), (1e-6, 3.0, 100.0), (5.0, 0.3, 1.03), (40.0, 2.0, 1.01)],
+    [
+        (0.235, 3.0, 1.0001),
+        (0.235, 3.0, 7.0),
+        (0.235, 3.0, 13.0),
+        (1e-6, 3.0, 100.0),
+        (5.0, 0.3, 1.03),
+        (40.0, 2.0, 1.01),
+    ],
 )
 def test_against_forty_digits(r, alpha, order):
     # Dyadic inputs: their sums are exactly one, so that nothing is normalised.
@@ -40,7 +48,9 @@ def test_vertex_pair_is_the_accountants_curve():
 
 def test_order_limits():
     arguments = {"scaling": 0.5, "offset": 2.0}
-    limits = worst_pair.order_limits([[1, 0], [0.5, 0.5], [0.5, 0.5]], [[0, 1], [0.25, 0.75], [0.5, 0.5]], **arguments)
+    limits = worst_pair.order_limits(
+        [[1, 0], [0.5, 0.5], [0.5, 0.5]], [[0, 1], [0.25, 0.75], [0.5, 0.5]], **arguments
+    )
     assert limits.tolist() == [5.0, 1.0 + 2.25 / 0.125, math.inf]
     assert worst_pair.renyi([1, 0], [0, 1], order=5.0, **arguments)[0] == math.inf
     assert worst_pair.renyi([0.5, 0.5], [0.5, 0.5], order=50.0, **arguments)[0] == 0.0

@@ -6,12 +6,14 @@ import json
 
 import numpy as np
 import pytest
+
 from exactdp.accounting import worst_pair
 from exactdp.accounting.worst_pair import candidates
 
 
 @pytest.mark.parametrize(
-    ("scaling", "offset", "classes"), [(0.235, 3.0, 3), (0.235, 3.0, 10), (6.0, 0.5, 4), (2.0, 0.05, 2), (0.3, 0.25, 3)]
+    ("scaling", "offset", "classes"),
+    [(0.235, 3.0, 3), (0.235, 3.0, 10), (6.0, 0.5, 4), (2.0, 0.05, 2), (0.3, 0.25, 3)],
 )
 def test_no_pair_beats_where_dominance_is_proved(scaling, offset, classes):
     result = worst_pair.check(
@@ -26,7 +28,13 @@ def test_no_pair_beats_where_dominance_is_proved(scaling, offset, classes):
 
 def test_finds_the_pair_that_beats_the_vertices():
     result = worst_pair.check(
-        scaling=1.0, offset=0.1, num_classes=4, num_random=10, num_ascents=1, deltas=(0.5, 1e-6), orders=(1.001, 1.09)
+        scaling=1.0,
+        offset=0.1,
+        num_classes=4,
+        num_random=10,
+        num_ascents=1,
+        deltas=(0.5, 1e-6),
+        orders=(1.001, 1.09),
     )
     assert not result.proved and not result.dominated
     stick, renyi = sorted(result.beating, key=lambda pair: pair.order is not None)
@@ -40,7 +48,14 @@ def test_finds_the_pair_that_beats_the_vertices():
 
 
 def test_result_is_json_and_reproducible():
-    arguments = {"scaling": 0.5, "offset": 0.2, "num_classes": 3, "num_random": 5, "num_ascents": 1, "epsilons": (0.0, 1.0)}
+    arguments = {
+        "scaling": 0.5,
+        "offset": 0.2,
+        "num_classes": 3,
+        "num_random": 5,
+        "num_ascents": 1,
+        "epsilons": (0.0, 1.0),
+    }
     one, two = (worst_pair.check(**arguments, seed=11) for _ in range(2))
     assert json.loads(json.dumps(one.as_dict())) == two.as_dict()
     assert one.as_dict()["proved"] is False

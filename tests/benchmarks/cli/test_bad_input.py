@@ -81,6 +81,10 @@ TABLE = [
         " --parameter sampling_probability",
         "adjacency must be add_remove when the coins are hidden",
     ),
+    ("ladder other", "invalid choice: 'other'"),
+    ("ladder dirichlet --dataset adult", "dataset must be left out for dirichlet"),
+    ("ladder dirichlet --delta 2", "delta must be in (0, 1), got 2"),
+    ("ladder two_stage --num_steps -1", "num_steps must be a whole number >= 0, got -1"),
     ("check /nowhere/claims.toml", "claims file must be readable text, got /nowhere/claims.toml"),
     ("curves --out /proc/nowhere", "out must be a directory that can be written to, got /proc/nowhere"),
     (

@@ -74,6 +74,21 @@ def test_calibrate() -> None:
     assert dirichlet["scaling"] > 0.0 and dirichlet["epsilon"]["upper"] <= 1.0
 
 
+def test_ladder() -> None:
+    found = answer("ladder", "feature", "--num_steps", "200")
+    assert found["paper"] == "feature"
+    assert found["parameters"]["num_steps"] == 200
+    kinds = [rung["kind"] for rung in found["rungs"]]
+    assert set(kinds) <= {"printed", "repaired", "exact", "audited"}
+    assert "exact" in kinds and kinds[-1] == "audited"
+    for rung in found["rungs"]:
+        assert set(rung["threat_model"]) == {"adjacency", "coins", "released"}
+        assert rung["source"]
+        assert (rung["epsilon"] is None) == ("reason" in rung)
+        if isinstance(rung["epsilon"], dict):
+            assert 0.0 <= rung["epsilon"]["lower"] <= rung["epsilon"]["upper"]
+
+
 def test_check(tmp_path: Path) -> None:
     text = """
 [[claim]]
