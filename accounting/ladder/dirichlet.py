@@ -8,8 +8,9 @@ All values are in nats at the given δ. Three threat models appear, and a value 
   The coins are visible, or the draws come with their labels, which in the worst case is the same.
 * the trained weights: what is released in the end.
 
-That the vertex pair dominates all pairs of inputs was searched and is proved for no general range; every
-exact value below is exact for the vertex pair, which attains it, and hence at least a lower bound.
+The exact values are those of the vertex pair, which two inputs attain. Where it is proved to dominate every
+pair of inputs (always for alpha >= 1/2; see `accounting.worst_pair`) they are the worst case; elsewhere
+they are a lower bound of it, and the notes say so.
 """
 
 from __future__ import annotations
@@ -41,8 +42,19 @@ from exactdp.accounting.sampling.hidden import PoissonHidden
 from exactdp.accounting.sampling.replace import PoissonReplaceGaussian
 from exactdp.accounting.sampling.visible import PoissonVisible
 from exactdp.accounting.threat import ThreatModel
+from exactdp.accounting.worst_pair.proved import loss_dominance_proved
 
-_VERTICES = "For the pair of two vertices; a search over the simplex found no worse one."
+_MANY = 1_000  # classes: the theorem asks only whether there are more than two
+
+
+def _vertices(setting: Setting) -> str:
+    proof = loss_dominance_proved(scaling=setting.scaling, offset=setting.offset, num_classes=_MANY)
+    if proof:
+        return f"For the pair of two vertices, which is proved to be the worst pair of inputs ({proof})."
+    return (
+        "For the pair of two vertices. It is not proved to be the worst one at this scaling and offset: "
+        "another pair of inputs may cost more."
+    )
 
 
 def _order(bound: UpperBound) -> tuple[Quantity, ...]:
@@ -120,7 +132,7 @@ def exact_draw(setting: Setting) -> Rung:
         epsilon=bound.value,
         source="derived",
         corrects="repaired conversion: the trigamma bound on one draw is loose",
-        note=_VERTICES,
+        note=_vertices(setting),
         command=setting.command,
         quantities=_order(bound),
     )
@@ -139,7 +151,7 @@ def without_factor(setting: Setting) -> Rung:
             "exact Rényi curve of the draw: the factor 3 is for mechanisms of which only the Rényi curve is "
             "known; the vertex pair is symmetric, and then the sum without it is the value itself"
         ),
-        note=_VERTICES,
+        note=_vertices(setting),
         command=setting.command,
         quantities=_order(bound),
     )
@@ -161,7 +173,8 @@ def exact_renyi(setting: Setting) -> Rung:
         epsilon=bound.value,
         source="derived",
         corrects="without the factor 3: whole orders only, and a conversion that drops a term",
-        note="What Rényi accounting can give at best: orders end at 1 + offset/scaling. " + _VERTICES,
+        note="What Rényi accounting can give at best: orders end at 1 + offset/scaling. "
+        + _vertices(setting),
         command=setting.command,
         quantities=_order(bound),
     )
@@ -200,7 +213,8 @@ def hidden(setting: Setting) -> Rung:
         composition,
         "exact Rényi divergence of the step: a Rényi bound is loose",
         "Assumes that a step without the record looks like one with it. If draws can be counted, adding a "
-        "record shows in their number, and no epsilon is finite at delta < 1 - (1-q)^T. " + _VERTICES,
+        "record shows in their number, and no epsilon is finite at delta < 1 - (1-q)^T. "
+        + _vertices(setting),
     )
 
 
@@ -216,7 +230,8 @@ def visible(setting: Setting) -> Rung:
         REPLACE_VISIBLE,
         _seen(setting),
         "exact, hidden coins: whoever can tell which record was sampled gets its draws without amplification",
-        "A record pays for Binomial(T, q) draws: delta of one step is q times the draw's. " + _VERTICES,
+        "A record pays for Binomial(T, q) draws: delta of one step is q times the draw's. "
+        + _vertices(setting),
     )
 
 
@@ -231,7 +246,7 @@ def label_public(setting: Setting) -> Rung:
         "label",
         "The value with visible coins. No more is needed: with all other coins known, the number of draws "
         "gives the record's coin. No less suffices: a record that is alone with its label shows its coin by "
-        "itself. " + _VERTICES,
+        "itself. " + _vertices(setting),
     )
 
 
@@ -253,7 +268,7 @@ def label_public_stand_in(setting: Setting) -> Rung:
         note=(
             "A bracket, not a tight value. Let N be the law of a step without the record: (1-q)N + qP "
             "against (1-q)N + qQ. Upper end: N can be drawn by whoever sees the coins (joint convexity). "
-            "Lower end: N = Q is the pair with hidden coins. " + _VERTICES
+            "Lower end: N = Q is the pair with hidden coins. " + _vertices(setting)
         ),
         command=setting.command,
     )

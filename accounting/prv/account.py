@@ -111,7 +111,8 @@ def epsilon(
             break
         found = answer(components, worst.lower) if components else Interval(0.0, 0.0, "closed form")
         worst = found if number == 0 else worst.maximum(found)
-    return worst
+    # Outwards by a few units: losses and counts were multiplied in float64.
+    return Interval(worst.lower * (1.0 - 8e-16), worst.upper * (1.0 + 8e-16), worst.engine)
 
 
 def _least(components: Components, log_delta: float, engine: Engine) -> float:

@@ -1,1 +1,1 @@
-"""High-precision references for (epsilon, delta) of composed mechanisms, and the run that tests against them."""
+"""High-precision references for (epsilon, delta), and the run that tests certified intervals against them."""

@@ -38,11 +38,11 @@ def approximate(epsilon: float, delta: float) -> Atoms:
 def finite(p: Sequence[float], q: Sequence[float]) -> Atoms:
     """Two finite distributions; each is divided by its sum, so that float rounding does not matter."""
     sp, sq = sum((arb(x) for x in p), arb(0)), sum((arb(x) for x in q), arb(0))
-    return [(arb(a) / sp, arb(b) / sq) for a, b in zip(p, q)]
+    return [(arb(a) / sp, arb(b) / sq) for a, b in zip(p, q, strict=True)]
 
 
 def discrete_gaussian(noise_multiplier: float, sensitivity: int, log_tail: float) -> Atoms:
-    """Discrete Gaussian on the integers against its shift by `sensitivity`; noise_multiplier = sigma / shift."""
+    """Discrete Gaussian on the integers against its shift; noise_multiplier = sigma / sensitivity."""
     s = int(sensitivity)
     sigma = arb(noise_multiplier) * s
     reach = int(float(sigma) * math.sqrt(2 * log_tail)) + 2 + s
@@ -164,7 +164,7 @@ class Lattice(Mechanism):
         first = offset + self.spacing * int(((epsilon - offset) / self.spacing).mid().ceil().unique_fmpz())
         s = arb(tau)
         step = 2 * arb.pi() / (self.spacing * nodes)
-        weights = [p * (s * self.spacing * i).exp() for p, i in zip(self.p, self.indices)]
+        weights = [p * (s * self.spacing * i).exp() for p, i in zip(self.p, self.indices, strict=True)]
         losses = [self.spacing * i for i in self.indices]
         total, start, size = acb(0), 0, 64
         while start <= nodes // 2:

@@ -1,4 +1,4 @@
-"""From the soundness set's JSON to `exactdp` objects, and the comparison with the truth in exact arithmetic."""
+"""From the soundness set's JSON to `exactdp` objects, and the comparison in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ def contains(lower: float, upper: float, truth: str, error: float) -> bool:
     """Whether [lower, upper] meets truth (1 -+ error); exact rationals, so no rounding enters.
 
     Args:
-      lower, upper: ends of the interval, possibly infinite.
+      lower: lower end of the interval, possibly infinite.
+      upper: upper end of the interval, possibly infinite.
       truth: a decimal number, or "inf".
       error: relative error of the truth.
     """

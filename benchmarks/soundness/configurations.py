@@ -11,6 +11,7 @@ Config = dict[str, Any]
 
 
 def sampled_gaussian(sigma: float, q: float, count: int, **more: Any) -> Config:
+    """A Poisson-sampled Gaussian with hidden coins."""
     return {
         "family": "gaussian",
         "noise_multiplier": sigma,
@@ -21,7 +22,12 @@ def sampled_gaussian(sigma: float, q: float, count: int, **more: Any) -> Config:
     }
 
 
-CASES = {"A": (1.0, 0.01, 1000), "B": (0.8, 0.005, 20_000), "C": (2.0, 0.04, 5000), "D": (0.6, 0.001, 100_000)}
+CASES = {
+    "A": (1.0, 0.01, 1000),
+    "B": (0.8, 0.005, 20_000),
+    "C": (2.0, 0.04, 5000),
+    "D": (0.6, 0.001, 100_000),
+}
 CASES["E"] = (5.0, 1.0, 10)
 MIX = [
     sampled_gaussian(*row)
@@ -31,10 +37,16 @@ MIX = [
 
 def published() -> list[tuple[str, list[Config], str]]:
     """(name, mechanisms, delta) of inputs that are known to be hard, or that published accountants miss."""
-    rows = [(f"{n}, delta {d}", [sampled_gaussian(*c)], d) for n, c in CASES.items() for d in ("1e-5", "1e-10")]
+    rows = [
+        (f"{n}, delta {d}", [sampled_gaussian(*c)], d) for n, c in CASES.items() for d in ("1e-5", "1e-10")
+    ]
     a = [sampled_gaussian(*CASES["A"])]
-    rows += [(f"A, delta {d}", a, d) for d in ("1e-12", "1e-13", "1e-14", "1e-20", "1e-30", "1e-100", "1e-300")]
-    rows += [(f"{n}, delta {d}", [sampled_gaussian(*CASES[n])], d) for n in "BCDE" for d in ("1e-30", "1e-100")]
+    rows += [
+        (f"A, delta {d}", a, d) for d in ("1e-12", "1e-13", "1e-14", "1e-20", "1e-30", "1e-100", "1e-300")
+    ]
+    rows += [
+        (f"{n}, delta {d}", [sampled_gaussian(*CASES[n])], d) for n in "BCDE" for d in ("1e-30", "1e-100")
+    ]
     rows.append(("D, delta 1e-12", [sampled_gaussian(*CASES["D"])], "1e-12"))
     hard = [sampled_gaussian(0.9152900659868286, 0.002455931052913256, 40_769)]
     rows += [("FFT round-off", hard, d) for d in ("1e-10", "1e-12")]
@@ -63,6 +75,7 @@ def published() -> list[tuple[str, list[Config], str]]:
 
 
 def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    """A log-uniform draw between low and high."""
     return float(np.exp(rng.uniform(math.log(low), math.log(high))))
 
 
@@ -83,15 +96,30 @@ def _count(rng: np.random.Generator, low: float = 4, high: float = 1e9) -> int:
 def random_configuration(rng: np.random.Generator) -> tuple[list[Config], str]:
     """A random composition and delta; some are out of reach of the reference, and are then drawn again."""
     kinds = {
-        "gaussian": 10, "gaussian hidden": 30, "gaussian visible": 8, "gaussian replace": 8, "laplace": 6,
-        "laplace hidden": 5, "laplace visible": 4, "dirichlet": 6, "dirichlet hidden": 6, "dirichlet visible": 3,
-        "pure_dp": 5, "approximate_dp": 2, "finite": 4, "discrete_gaussian": 4, "discrete_laplace": 4, "mixture": 5,
-    }  # fmt: skip
+        "gaussian": 10,
+        "gaussian hidden": 30,
+        "gaussian visible": 8,
+        "gaussian replace": 8,
+        "laplace": 6,
+        "laplace hidden": 5,
+        "laplace visible": 4,
+        "dirichlet": 6,
+        "dirichlet hidden": 6,
+        "dirichlet visible": 3,
+        "pure_dp": 5,
+        "approximate_dp": 2,
+        "finite": 4,
+        "discrete_gaussian": 4,
+        "discrete_laplace": 4,
+        "mixture": 5,
+    }
     weights = np.array(list(kinds.values()), dtype=float)
     kind = list(kinds)[int(rng.choice(len(kinds), p=weights / weights.sum()))]
     if kind == "mixture":
         parts = [_one("gaussian hidden", rng, _count(rng, 30, 1e5)) for _ in range(int(rng.integers(1, 4)))]
-        parts.append(_one(str(rng.choice(["gaussian", "laplace", "dirichlet"])), rng, int(rng.integers(1, 12))))
+        parts.append(
+            _one(str(rng.choice(["gaussian", "laplace", "dirichlet"])), rng, int(rng.integers(1, 12)))
+        )
         return parts, random_delta(rng)
     return [_one(kind, rng, None)], random_delta(rng)
 
@@ -151,7 +179,12 @@ def _atomic(family: str, rng: np.random.Generator, size: float) -> Config:
         # 20-bit fractions, so that each list sums to exactly 1 in float64
         p, r = (np.maximum(1, np.floor(x * 2**20)) for x in (p, r))
         p[-1], r[-1] = p[-1] + 2**20 - p.sum(), r[-1] + 2**20 - r.sum()
-        return {"family": family, "p": [float(x) / 2**20 for x in p], "q": [float(x) / 2**20 for x in r], "count": n}
+        return {
+            "family": family,
+            "p": [float(x) / 2**20 for x in p],
+            "q": [float(x) / 2**20 for x in r],
+            "count": n,
+        }
     sensitivity = int(rng.integers(1, 4))
     if family == "discrete_laplace":
         n = _count(rng, 4, 1e5 if sensitivity == 1 else 2e4)

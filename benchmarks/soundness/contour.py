@@ -2,7 +2,8 @@
 
 delta(eps) = (1 / 2 pi i) * integral of M(z) exp(-z eps) / (z (z + 1)) dz on Re z = tau > 0, by the trapezoid
 rule. Phases are advanced by repeated multiplication of midpoints: rotating balls would grow (wrapping), and
-the working precision has guard digits for the rounding. Its aliasing error is sum over k != 0 of delta(eps + k P) exp(tau k P), P = 2 pi / h;
+the working precision has guard digits for the rounding. The aliasing error is the sum over k != 0 of
+delta(eps + k P) exp(tau k P), P = 2 pi / h;
 P is chosen so that the Chernoff bound of that sum is below the digits asked for.
 """
 
@@ -40,7 +41,7 @@ class Guide:
         for mechanism, count in self.steps:
             mass = float(mechanism.atom_at_zero())
             self.log_atom += count * math.log(mass) if mass > 0 else -math.inf
-        lows, highs = zip(*[(m.order_low, m.order_high) for m, _ in self.steps])
+        lows, highs = zip(*[(m.order_low, m.order_high) for m, _ in self.steps], strict=True)
         self.top = -1 - max(lows) if self.add else min(highs)
 
     def __call__(self, tau: float) -> tuple[float, float, float]:
@@ -59,7 +60,9 @@ class Guide:
         k, k1, k2 = self(tau)
         epsilon = k1 - 1 / tau - 1 / (tau + 1)
         curvature = k2 + tau**-2 + (tau + 1) ** -2
-        return epsilon, k - tau * epsilon - math.log(tau * (tau + 1)) - 0.5 * math.log(2 * math.pi * curvature)
+        return epsilon, k - tau * epsilon - math.log(tau * (tau + 1)) - 0.5 * math.log(
+            2 * math.pi * curvature
+        )
 
     def find(self, goal: float, index: int) -> float:
         """tau at which `saddle(tau)[index]` is `goal` (index 0: epsilon, 1: log delta)."""
@@ -91,13 +94,16 @@ class Guide:
         middle = 0.5 * (low + high) if math.isfinite(low + high) else max(low, min(high, 0.0))
         if self.top == math.inf:
             return math.exp(middle)
-        return min(0.9 * self.top, self.top / (1 + math.exp(-middle)))  # at 0.9 a few digits are lost, no more
+        return min(
+            0.9 * self.top, self.top / (1 + math.exp(-middle))
+        )  # at 0.9 a few digits are lost, no more
 
     def settle(self, epsilon: float, log_delta: float, vary: float, most: float = 100.0) -> float:
-        """The tau at or left of the saddle of `epsilon` with the shortest period; `vary` < 1 moves it further.
+        """The tau at or left of the saddle of `epsilon` with the shortest period.
 
-        Left of the saddle the terms exceed their sum by e^excess, at most e^most: ball arithmetic pays for that
-        with digits. It is worth it where the cumulant function rises like a wall just right of the saddle.
+
+        `vary` < 1 moves it further. Left of the saddle the terms exceed their sum by e^excess, at most e^most:
+        ball arithmetic pays for that with digits. It is worth it where the cumulant function rises like a wall just right of the saddle.
         """
         saddle = self.find(epsilon, 0)
         level = self(saddle)[0] - saddle * epsilon
@@ -182,7 +188,9 @@ def build(
     while True:
         start = len(values)
         nodes = sum(
-            m.cost(tau, float(step) * (start + size), inner) for m, _ in guide.steps if isinstance(m, Quadrature)
+            m.cost(tau, float(step) * (start + size), inner)
+            for m, _ in guide.steps
+            if isinstance(m, Quadrature)
         )
         work += float(nodes + 100) * size
         if work > WORK_LIMIT[""]:
@@ -193,7 +201,7 @@ def build(
                 line = [m.conjugate() for m in mechanism.line(-1 - s, step, start, size, inner)]
             else:
                 line = mechanism.line(s, step, start, size, inner)
-            block = [b * m**count for b, m in zip(block, line)]
+            block = [b * m**count for b, m in zip(block, line, strict=True)]
         log_peak = -math.inf
         phase = rotation**start
         for j, value in enumerate(block):
@@ -214,7 +222,9 @@ def log_abs(value: acb) -> float:
     return float(size.log()) if size > 0 else -math.inf
 
 
-def delta_at(steps: Sequence[tuple[Mechanism, int]], add: bool, epsilon: str, digits: float, vary: float = 1.0) -> arb:
+def delta_at(
+    steps: Sequence[tuple[Mechanism, int]], add: bool, epsilon: str, digits: float, vary: float = 1.0
+) -> arb:
     """delta(epsilon) of a composition in one direction."""
     guide = Guide(steps, add)
     eps = float(epsilon)

@@ -25,7 +25,8 @@ def _polynomials(count: int) -> list[list[int]]:
     """Coefficients of binom(T, m) (1 + t)^m (1 - t)^(T - m), m = 0, ..., T."""
     plus, minus = fmpz_poly([1, 1]), fmpz_poly([1, -1])
     return [
-        [int(c) for c in (plus**m * minus ** (count - m) * math.comb(count, m)).coeffs()] for m in range(count + 1)
+        [int(c) for c in (plus**m * minus ** (count - m) * math.comb(count, m)).coeffs()]
+        for m in range(count + 1)
     ]
 
 
@@ -54,7 +55,7 @@ def laplace_delta(noise_multiplier: float, count: int, epsilon: arb) -> arb:
                 integrals.append(integrals[k] - term)
                 term = term * c / (2 * (k + 2))
             inner = arb(0)
-            for a, b in zip(coefficients, integrals):
+            for a, b in zip(coefficients, integrals, strict=False):
                 inner += a * b
             total += inner * (-d * (count - m)).exp()
         total = total / arb(2) ** count

@@ -8,7 +8,6 @@ Nothing here uses `exactdp`: the references are meant to test it. Needs python-f
 
 from __future__ import annotations
 
-import functools
 import math
 
 import numpy as np
@@ -117,6 +116,7 @@ class Dirichlet(ClosedForm):
         self.r, self.alpha = float(scaling), float(offset)
         self.order_high = self.alpha / self.r
         self.order_low = -1.0 - self.order_high
+        self._norm: tuple[int, arb] | None = None
 
     def cumulant(self, s: float) -> tuple[float, float, float]:
         a, r = self.alpha, self.r
@@ -126,15 +126,11 @@ class Dirichlet(ClosedForm):
         second = r * r * (special.polygamma(1, hi) + special.polygamma(1, lo))
         return float(k), float(first), float(second)
 
-    @functools.cached_property
-    def _log_norm(self) -> arb:
-        return arb(self.alpha).lgamma() + (arb(self.alpha) + arb(self.r)).lgamma()
-
     def value(self, z: acb) -> acb:
         a, r = arb(self.alpha), arb(self.r)
-        self.__dict__.pop("_log_norm", None) if self.__dict__.get("_prec") != ctx.prec else None
-        self.__dict__["_prec"] = ctx.prec
-        return ((a - z * r).lgamma() + (a + r + z * r).lgamma() - self._log_norm).exp()
+        if self._norm is None or self._norm[0] != ctx.prec:
+            self._norm = (ctx.prec, a.lgamma() + (a + r).lgamma())
+        return ((a - z * r).lgamma() + (a + r + z * r).lgamma() - self._norm[1]).exp()
 
 
 class Visible(Mechanism):
@@ -223,7 +219,7 @@ class Quadrature(Mechanism):
         if cached is None or cached[0] != key or not height <= cached[1] <= 3 * height:
             height *= 1.5
             w, loss = self.nodes(float(s), height, digits)
-            cached = (key, height, [a * (s * b).exp() for a, b in zip(w, loss)], loss)
+            cached = (key, height, [a * (s * b).exp() for a, b in zip(w, loss, strict=True)], loss)
             self.__dict__["_nodes"] = cached
         return exponential_sums(cached[2], cached[3], step, start, count)
 
@@ -239,7 +235,7 @@ def exponential_sums(weights: list[arb], losses: list[arb], step: arb, start: in
     giant = -(-count // baby)
     n = len(weights)
     small_re, small_im, large_re, large_im = [], [], [], []
-    for w, loss in zip(weights, losses):
+    for w, loss in zip(weights, losses, strict=True):
         angle = step * loss
         rot = acb(angle.cos(), angle.sin())
         z = acb(1)
@@ -256,4 +252,4 @@ def exponential_sums(weights: list[arb], losses: list[arb], step: arb, start: in
     sr, si = arb_mat(n, baby, small_re), arb_mat(n, baby, small_im)
     lr, li = arb_mat(n, giant, large_re).transpose(), arb_mat(n, giant, large_im).transpose()
     re, im = (lr * sr - li * si).entries(), (lr * si + li * sr).entries()
-    return [acb(a, b) for a, b in zip(re, im)][:count]
+    return [acb(a, b) for a, b in zip(re, im, strict=True)][:count]

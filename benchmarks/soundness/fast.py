@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import signal
 from typing import Any
 
@@ -16,7 +15,9 @@ FAST_WORK = 4e6
 TOLERANCE = 1e-10  # a quick reference with a larger relative error is refused
 
 
-def fast_reference(mechanisms: list[dict[str, Any]], delta: str, *, seconds: float = 5.0) -> tuple[str, float] | None:
+def fast_reference(
+    mechanisms: list[dict[str, Any]], delta: str, *, seconds: float = 5.0
+) -> tuple[str, float] | None:
     """(epsilon(delta) as a decimal string, relative error), or None where no route is certain and quick.
 
     Args:
@@ -52,7 +53,9 @@ def _float_route(config: dict[str, Any]) -> bool:
     return isinstance(smooth(config), kinds)
 
 
-def _float_reference(mechanisms: list[dict[str, Any]], delta: str, symmetric: bool) -> tuple[str, float] | None:
+def _float_reference(
+    mechanisms: list[dict[str, Any]], delta: str, symmetric: bool
+) -> tuple[str, float] | None:
     log_delta = float(arb(delta).log())
     steps = [(smooth(m), m["count"]) for m in mechanisms]
     try:

@@ -27,7 +27,10 @@ _OUT = flags.DEFINE_string("out", "benchmarks/soundness/truths.json", "The file 
 _COUNT = flags.DEFINE_integer("count", 262, "Index after the last random configuration.")
 _FIRST = flags.DEFINE_integer("first", 0, "Index of the first random configuration (to share the work).")
 _SEED = flags.DEFINE_integer("seed", 20_240_611, "Seed of the random configurations.")
-_SECONDS = flags.DEFINE_integer("seconds", 40, "Processor seconds after which a random configuration is drawn again.")
+_SECONDS = flags.DEFINE_integer(
+    "seconds", 10, "Processor seconds after which a random configuration is drawn again."
+)
+_MERGE = flags.DEFINE_multi_string("merge", [], "Other files of this form whose rows to take over.")
 DIGITS = 40
 
 
@@ -71,14 +74,21 @@ def entry(name: str, mechanisms: list[dict[str, Any]], delta: str, with_delta: b
         point = f"{float(one.epsilon):.4g}"
         pair, again = (Reference(mechanisms, DIGITS, vary).delta(point) for vary in (1.0, 0.87))
         row["delta_at"] = {"epsilon": point, "remove": _text(pair[0]), "add": _text(pair[1])}
-        row["delta_at"]["digits"] = math.floor(min(_agree(pair[0], again[0]), _agree(pair[1], again[1]), DIGITS))
+        row["delta_at"]["digits"] = math.floor(
+            min(_agree(pair[0], again[0]), _agree(pair[1], again[1]), DIGITS)
+        )
     logging.info("%s: %s (%d digits, %s, %.1f s)", name, str(row["epsilon"])[:16], agreed, one.method,
                  time.perf_counter() - started)  # fmt: skip
     return row
 
 
 def _save(rows: list[dict[str, Any]]) -> None:
-    head = {"schema_version": 1, "seed": _SEED.value, "digits": DIGITS, "about": "see README.md beside this file"}
+    head = {
+        "schema_version": 1,
+        "seed": _SEED.value,
+        "digits": DIGITS,
+        "about": "see README.md beside this file",
+    }
     lines = ",\n".join(json.dumps(row) for row in rows)
     text = json.dumps(head)[:-1] + ', "configurations": [\n' + lines + "\n]}\n"
     with open(_OUT.value + ".part", "w", encoding="utf-8") as file:
@@ -91,15 +101,23 @@ def _expired(*_: object) -> None:
 
 
 def main(argv: list[str]) -> None:
+    """Writes the file."""
     del argv
     rows: list[dict[str, Any]] = []
     if os.path.exists(_OUT.value):
         with open(_OUT.value, encoding="utf-8") as file:
             rows = json.load(file)["configurations"]
+    for path in _MERGE.value:
+        with open(path, encoding="utf-8") as file:
+            known = {(row["name"], row["delta"]) for row in rows}
+            rows += [r for r in json.load(file)["configurations"] if (r["name"], r["delta"]) not in known]
+    rows.sort(key=lambda r: int(r["name"].split()[1]) if r["name"].startswith("random") else -1)
     done = {(row["name"], row["delta"]) for row in rows}
     signal.signal(signal.SIGPROF, _expired)
     for name, mechanisms, delta in published() if _FIRST.value == 0 else []:
-        if (name, delta) not in done and not any(r["mechanisms"] == mechanisms and r["delta"] == delta for r in rows):
+        if (name, delta) not in done and not any(
+            r["mechanisms"] == mechanisms and r["delta"] == delta for r in rows
+        ):
             signal.setitimer(signal.ITIMER_PROF, 20 * _SECONDS.value)
             try:
                 rows.append(entry(name, mechanisms, delta, delta in ("1e-5", "1e-10")))

@@ -14,11 +14,13 @@ from exactdp.benchmarks.soundness.families import LN10
 class Smooth:
     """A sampled pair on the line whose base loss u(x) is affine: P' = (1 - q) Q + q P against Q.
 
-    delta_n(e) = E[delta_{n-1}(e - L)] splits at the point x* beyond which delta_{n-1}(e) = 1 - e^e; below it the
-    substitution x = x* - scale log(1 + e^v) makes the trapezoid rule converge exponentially.
+    delta_n(e) = E[delta_{n-1}(e - L)] splits at the point x* beyond which delta_{n-1}(e) = 1 - e^e; below it
+    the substitution x = x* - scale log(1 + e^v) makes the trapezoid rule converge exponentially.
     """
 
-    def __init__(self, family: sampled.HiddenGaussian | sampled.HiddenDirichlet, add: bool, digits: float) -> None:
+    def __init__(
+        self, family: sampled.HiddenGaussian | sampled.HiddenDirichlet, add: bool, digits: float
+    ) -> None:
         self.family, self.add, self.digits = family, add, digits
         self.q = arb(family.q)
         self.edge = (1 - self.q).log()
@@ -124,7 +126,7 @@ class Pieces:
             return arb(0)
         if count == 1:
             return self._one(e)
-        q, d = self.q, self.d
+        d = self.d
         kinks = [i * self.low + (count - 1 - i) * self.high for i in range(count)]
         cuts = [-d, d]
         for kink in kinks:
@@ -135,7 +137,7 @@ class Pieces:
         total = arb(0)
         for u, w in ((d, (-d).exp() / 2), (-d, arb(1) / 2)):
             total += self._term(count, e, u, w)
-        for left, right in zip(cuts, cuts[1:]):
+        for left, right in zip(cuts, cuts[1:], strict=False):
             middle, half = (left + right) / 2, (right - left) / 2
             for x, w in sampled.legendre(self.order):
                 u = middle + half * x

@@ -4,7 +4,7 @@
 directions' hockey-stick divergences is <= delta; `.delta(epsilon)` gives both directions. A mechanism is a
 dictionary such as
 
-    {"family": "gaussian", "noise_multiplier": 1.0, "sampling_probability": 0.01, "coins": "hidden", "count": 1000}
+    {"family": "gaussian", "noise_multiplier": 1.0, "sampling_probability": 0.01, "coins": "hidden", "count": 9}
 
 (see README.md for every family). Numbers are read as the exact values of their float64.
 """
@@ -98,7 +98,9 @@ class Reference:
 
     def _route(self) -> str:
         families_used = {m["family"] for m in self.mechanisms}
-        if families_used == {"gaussian"} and all(m.get("sampling_probability", 1.0) == 1.0 for m in self.mechanisms):
+        if families_used == {"gaussian"} and all(
+            m.get("sampling_probability", 1.0) == 1.0 for m in self.mechanisms
+        ):
             return "gaussian closed form"
         if len(self.mechanisms) == 1:
             family = self.first["family"]
@@ -107,7 +109,11 @@ class Reference:
             if family == "laplace" and self.coins != "hidden":
                 return "laplace closed form" if self.coins == "none" else "laplace binomial mixture"
             hidden_limit = 1 if family == "dirichlet" else 3
-            if self.coins == "hidden" and self.count <= hidden_limit and not (family == "gaussian" and self.replace):
+            if (
+                self.coins == "hidden"
+                and self.count <= hidden_limit
+                and not (family == "gaussian" and self.replace)
+            ):
                 return "nested quadrature" if self.count > 1 else "one-step closed form"
             if family == "gaussian" and self.replace and self.count <= 2:
                 return "nested quadrature" if self.count > 1 else "one-step closed form"
@@ -160,7 +166,8 @@ class Reference:
             return lambda e: nested.Replace(family, digits).delta(count, e)
         if isinstance(family, sampled.HiddenLaplace):
             return lambda e: nested.Pieces(family, add, digits).delta(count, e)
-        assert isinstance(family, (sampled.HiddenGaussian, sampled.HiddenDirichlet))
+        if not isinstance(family, sampled.HiddenGaussian | sampled.HiddenDirichlet):
+            raise OutOfReachError(f"nested: no route for {c['family']!r}")
         return lambda e: nested.Smooth(family, add, digits).delta(count, e)
 
     def _binomial_terms(self) -> int:
@@ -234,8 +241,9 @@ class Reference:
         log_tail = (self.digits + 20) * families.LN10 - float(arb(delta).log())
         lattice = self._lattice(add, log_tail)
         if lattice is not None:
-            function = lambda e: self._lift(lattice.delta(self.count, e, self.digits, self.vary))  # noqa: E731
-            return root(function, delta, self.digits)
+            return root(
+                lambda e: self._lift(lattice.delta(self.count, e, self.digits, self.vary)), delta, self.digits
+            )
         return self._atoms_law(add, log_tail).epsilon(arb(delta))
 
     def _infinite(self) -> arb:
@@ -248,15 +256,20 @@ class Reference:
         return 1 - keep + keep * value
 
     def _lattice(self, add: bool, log_tail: float) -> atoms.Lattice | None:
-        """The lattice of the finite losses where there is one and types are too many; None for small cases."""
+        """The lattice of the finite losses where there are too many types; None for small cases."""
         c, family = self.first, self.first["family"]
-        size = {"pure_dp": 2, "approximate_dp": 4, "discrete_laplace": 1 + c.get("sensitivity", 1)}.get(family)
+        size = {"pure_dp": 2, "approximate_dp": 4, "discrete_laplace": 1 + c.get("sensitivity", 1)}.get(
+            family
+        )
         if family == "finite":
             size = len(c["p"])
         if family == "discrete_gaussian":
             if self.count == 1 or (self.coins != "none" and self.count == 2):
                 return None
-        elif math.comb(self.count + size + (self.coins == "visible") - 1, size - 1 + (self.coins == "visible")) <= 5000:
+        elif (
+            math.comb(self.count + size + (self.coins == "visible") - 1, size - 1 + (self.coins == "visible"))
+            <= 5000
+        ):
             return None
         step = [(p, q) for p, q in outcomes(c, log_tail) if p > 0 and q > 0]
         mass = sum((p for p, _ in step), arb(0))
@@ -266,7 +279,9 @@ class Reference:
         low = min(losses, key=float)
         if len(step) == 2:
             spacing = max(losses, key=float) - low
-        elif self.coins == "hidden" or family == "finite" or (self.coins == "visible" and family != "pure_dp"):
+        elif (
+            self.coins == "hidden" or family == "finite" or (self.coins == "visible" and family != "pure_dp")
+        ):
             raise OutOfReachError("atoms: too many types and no lattice")
         elif family == "pure_dp":
             spacing = arb(c["epsilon"])
@@ -283,7 +298,7 @@ class Reference:
 
 
 def root(function: Callable[[arb], arb], delta: str, digits: float) -> arb:
-    """The epsilon >= 0 with function(epsilon) = delta (-inf when function(0) <= delta), by safeguarded secants."""
+    """The epsilon >= 0 with function(epsilon) = delta, by safeguarded secants; -inf if function(0) <= delta."""
     goal = arb(delta).log()
 
     def value(e: arb) -> arb:

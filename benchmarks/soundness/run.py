@@ -1,6 +1,6 @@
-"""Compares certified intervals of `exactdp` with independent references on random inputs, and prints the count.
+"""Compares certified intervals of `exactdp` with independent references, and prints the count.
 
-    python -m exactdp.benchmarks.soundness.run --count 10000 --out soundness.csv [--seed 1] [--resume] [--truths truths.json]
+    python -m exactdp.benchmarks.soundness.run --count 10000 --out soundness.csv [--seed 1] [--resume]
 
 A row is a miss when the reference, give or take its own error, lies outside the interval. Needs python-flint for
 the random references; `--count 0` checks the data file alone and needs nothing beyond `exactdp`.
@@ -29,6 +29,7 @@ _RESUME = flags.DEFINE_boolean("resume", False, "Keep the rows already in --out 
 _TRUTHS = flags.DEFINE_string("truths", "", "Also check every entry of this truths.json first.")
 _SECONDS = flags.DEFINE_float("seconds", 5.0, "A reference that takes longer is drawn again.")
 
+
 @dataclasses.dataclass
 class Row:
     """One line of the CSV."""
@@ -46,12 +47,20 @@ class Row:
     mechanisms: str
 
 
-def check(name: str, mechanisms: list[dict[str, Any]], delta: str, truth: str, error: float, spent: float) -> Row:
+def check(
+    name: str, mechanisms: list[dict[str, Any]], delta: str, truth: str, error: float, spent: float
+) -> Row:
     """Runs the engine on one input and compares."""
     from exactdp.accounting import prv
 
     families = "+".join(sorted({m["family"] + "/" + m.get("coins", "none") for m in mechanisms}))
-    base = {"name": name, "families": families, "delta": delta, "truth": truth, "mechanisms": json.dumps(mechanisms)}
+    base = {
+        "name": name,
+        "families": families,
+        "delta": delta,
+        "truth": truth,
+        "mechanisms": json.dumps(mechanisms),
+    }
     started = time.perf_counter()
     if not supported(mechanisms):
         return Row(**base, lower="", upper="", engine="", verdict="unsupported", seconds_engine=0.0,
@@ -77,6 +86,7 @@ def _file_rows(path: str) -> list[tuple[str, list[dict[str, Any]], str, str, flo
 
 
 def main(argv: list[str]) -> None:
+    """Runs the comparison, prints the counts and exits with status 1 on a miss."""
     del argv
     done: set[tuple[str, str]] = set()
     counts: dict[str, int] = {}
@@ -106,7 +116,10 @@ def main(argv: list[str]) -> None:
             file.flush()
             if (index + 1) % 100 == 0:
                 logging.info("%d of %d: %s", index + 1, _COUNT.value, _summary(counts))
-    print(f"{sum(counts.values())} configurations: {_summary(counts)}; {redrawn} inputs out of the reference's reach")
+    print(
+        f"{sum(counts.values())} configurations: {_summary(counts)}; "
+        f"{redrawn} inputs were out of the reference's reach"
+    )
     misses = counts.get("miss", 0)
     print(f"intervals that miss the reference: {misses}")
     if misses:

@@ -110,6 +110,12 @@ def test_visible_value_against_the_binomial_sum() -> None:
         assert high >= 1e-3 if side > 0 else low <= 1e-3
 
 
+def test_notes_say_whether_the_pair_is_the_worst(ladder: list[Rung]) -> None:
+    assert "proved to be the worst pair of inputs (offset >= 1/2)" in base.find(ladder, CHAIN[-1]).note
+    small = dirichlet.Setting(2.0, 0.2, 0.01, 10, 1e-5, 5.0, 1e-3)
+    assert "not proved" in dirichlet.hidden(small).note
+
+
 def test_what_has_no_certificate_says_why(ladder: list[Rung]) -> None:
     weights = base.find(ladder, "released weights")
     assert weights.epsilon is None and "Jacobian" in weights.reason

@@ -21,7 +21,10 @@ RANDOM = [e for e in ENTRIES if e["name"].startswith("random")]
 
 def _check(entry: dict) -> None:
     interval = prv.epsilon(composition(entry["mechanisms"]), delta=float(entry["delta"]))
-    assert contains(interval.lower, interval.upper, entry["epsilon"], 10.0 ** -entry["digits"]), (entry, interval)
+    assert contains(interval.lower, interval.upper, entry["epsilon"], 10.0 ** -entry["digits"]), (
+        entry,
+        interval,
+    )
     assert interval.width <= 1e-3 * max(interval.upper, 0.01)
 
 
@@ -59,7 +62,9 @@ def test_one_step_gaussian_truths_satisfy_the_closed_form() -> None:
             epsilon = mpmath.mpf(entry["epsilon"])
             if epsilon == 0:
                 continue
-            delta = mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+            delta = mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(
+                -mu / 2 - epsilon / mu
+            )
             # an error of 1e-39 in epsilon moves log delta by about epsilon^2 / mu^2 times as much
             assert abs(delta / mpmath.mpf(entry["delta"]) - 1) < 1e-30
         checked += 1
