@@ -122,7 +122,10 @@ class MappedLaw(Law):
         known = np.isfinite(u)
         if not known.any():  # every edge lies where no finite u maps to
             whole = self.pair.masses(np.zeros(1))
-            base = Masses(*(np.array([x.sum()]) for x in (whole.p, whole.q, whole.p_error, whole.q_error)))
+            p, q_mass, p_error, q_error = (
+                np.array([x.sum()]) for x in (whole.p, whole.q, whole.p_error, whole.q_error)
+            )
+            base = Masses(p, q_mass, p_error, q_error, whole.telescoping)
         else:
             base = self.pair.masses(u[known])
         empty = np.zeros(len(edges) + 1 - len(base.p))

@@ -305,7 +305,10 @@ def _by_lattice(components: Components, log_delta: float, tolerance: float | Non
         grow = 0.5 * math.log2(best.width / wanted) + 0.4 if best is not None else 4.0
         size = min(_LAST, size + max(1, math.ceil(grow)))
     if best is None:
-        raise Unsuitable("no lattice within reach certifies this query")
+        raise Unsuitable(
+            "neither engine certifies this query: delta is too far out, or the losses too large or too "
+            "uneven, for float64; ask for a larger delta, or bound the composition by a simpler one"
+        )
     return best
 
 

@@ -18,14 +18,16 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import fft
 
 from exactdp.accounting.laws.law import Tilted, tilt
 from exactdp.accounting.pairs.base import Array, Unsuitable
 from exactdp.accounting.prv import saddle
 from exactdp.accounting.prv.saddle import EPS, Components, Saddle
 
-_MAX_NODES, _MAX_SMOOTHED = 20_000, 400_000
-_MAX_WORK = 40_000_000
+_MAX_NODES, _MAX_SMOOTHED = 100_000, 400_000
+_MAX_WORK = 10_000_000_000
+_DIRECT = 700  # what a transform costs for each node of either kind, in products
 _MOST = 2e5  # largest order tried where the orders have no limit
 
 
@@ -207,24 +209,70 @@ class Contour:
 def _characteristic(
     part: Tilted, start: float, step: float, count: int
 ) -> tuple[NDArray[np.complex128], Array]:
-    """phi(y) - 1 of the centred tilted step at y = start + step * k, and a bound of its absolute error.
+    """phi(y) - 1 of the centred tilted step at y = start + step * k, and a bound of its absolute error."""
+    keep = part.weight > 1e-20 / len(part.weight)
+    weight, d = part.weight[keep], part.deviation[keep]
+    dropped = float(part.weight[~keep].sum())
+    if len(d) * count <= _DIRECT * (len(d) + count):
+        less_one, error = _by_products(weight, d, start, step, count), 0.0
+    else:
+        less_one, error = _by_transforms(weight, d, start, step, count)
+    y = start + step * np.arange(count)
+    swing = np.minimum(2.0, y * math.sqrt(part.variance))
+    error = error + 16.0 * EPS * swing * (1.0 + part.magnitude) + 4.0 * EPS * y * float(weight @ np.abs(d))
+    return less_one, error + 2.0 * part.quadrature_error + 2.0 * dropped
+
+
+def _by_products(weight: Array, d: Array, start: float, step: float, count: int) -> NDArray[np.complex128]:
+    """sum_j weight_j (e^{i y d_j} - 1), to rounding relative to |y d_j|.
 
     e^{iyd} - 1 is put together from (e^{iad} - 1) and (e^{ibd} - 1) with y = a + b by one matrix product:
     count * n exponentials become about 2 sqrt(count) * n.
     """
-    keep = part.weight > 1e-20 / len(part.weight)
-    weight, d = part.weight[keep], part.deviation[keep]
-    dropped = float(part.weight[~keep].sum())
     inner = max(1, int(math.sqrt(count)))
     outer = -(-count // inner)
     a = _expm1_i(np.outer(start + step * inner * np.arange(outer), d))
     b = _expm1_i(np.outer(step * np.arange(inner), d))
     weighted = a * weight
     less_one = weighted.sum(axis=1)[:, None] + (b @ weight)[None, :] + weighted @ b.T
-    y = start + step * np.arange(count)
-    swing = np.minimum(2.0, y * math.sqrt(part.variance))
-    error = 16.0 * EPS * swing * (1.0 + part.magnitude) + 2.0 * part.quadrature_error + 2.0 * dropped
-    return less_one.ravel()[:count], error
+    return np.asarray(less_one.ravel()[:count])
+
+
+def _by_transforms(
+    weight: Array, d: Array, start: float, step: float, count: int
+) -> tuple[NDArray[np.complex128], float]:
+    """The same sum, and a bound of its absolute error, in about (n + count) log(count) operations.
+
+    Each d_j is split into the nearest point of a lattice and a residual r_j. On the lattice the sum is a
+    discrete Fourier transform, and e^{ixr} is a power series in x r, |x r| <= pi / 8, x being the distance of
+    the frequency from the middle one. A transform of N numbers errs by no more than 4 EPS log2(N) times the
+    sum of their magnitudes at any of its outputs.
+    """
+    half = count // 2
+    size = int(fft.next_fast_len(4 * count))
+    spacing = 2.0 * math.pi / (size * step)
+    place = np.rint(d / spacing)
+    residual = d - spacing * place
+    index = place.astype(np.int64) % size
+    middle = start + step * half
+    x = step * (np.arange(count) - half)
+    most = float(np.max(np.abs(x)))
+    terms = weight * np.exp(1j * middle * d)
+    factor = np.ones(count, dtype=np.complex128)
+    total = np.full(count, -float(weight.sum()), dtype=np.complex128)
+    rest, order = 1.0, 0
+    while rest > 1e-18 and order < 30:
+        lattice = np.bincount(index, weights=terms.real, minlength=size) + 1j * np.bincount(
+            index, weights=terms.imag, minlength=size
+        )
+        image = fft.ifft(lattice, norm="forward")
+        total += factor * np.concatenate([image[size - half :], image[: count - half]])
+        order += 1
+        terms = terms * residual / order
+        factor *= 1j * x
+        rest = float(np.abs(terms).sum()) * most**order
+    # exp(pi / 8) < 1.5 bounds the sum of the terms' magnitudes, and of what is left beyond the last.
+    return total, 8.0 * EPS * (math.log2(size) + 4.0) + 1.5 * rest
 
 
 def _expm1_i(x: Array) -> NDArray[np.complex128]:

@@ -42,9 +42,9 @@ def finite(p: Sequence[float], q: Sequence[float]) -> Atoms:
 
 
 def discrete_gaussian(noise_multiplier: float, sensitivity: int, log_tail: float) -> Atoms:
-    """Discrete Gaussian on the integers against its shift; noise_multiplier = sigma / sensitivity."""
+    """Discrete Gaussian on the integers against its shift; noise_multiplier is its sigma."""
     s = int(sensitivity)
-    sigma = arb(noise_multiplier) * s
+    sigma = arb(noise_multiplier)
     reach = int(float(sigma) * math.sqrt(2 * log_tail)) + 2 + s
     mass = {k: (-(arb(k) ** 2) / (2 * sigma**2)).exp() for k in range(-reach - s, reach + s + 1)}
     total = sum(mass.values(), arb(0))
@@ -54,7 +54,7 @@ def discrete_gaussian(noise_multiplier: float, sensitivity: int, log_tail: float
 def discrete_laplace(noise_multiplier: float, sensitivity: int) -> Atoms:
     """Discrete Laplace (two-sided geometric) against its shift: outcomes with one loss are joined."""
     s = int(sensitivity)
-    b = arb(noise_multiplier) * s
+    b = arb(noise_multiplier)
     r = (-1 / b).exp()
     tail = 1 / (1 + r)  # P(k <= 0)
     inner = [(1 - r) / (1 + r) * r**k for k in range(1, s)]
@@ -152,10 +152,13 @@ class Lattice(Mechanism):
 
     def delta(self, count: int, epsilon: arb, digits: float, vary: float = 1.0) -> arb:
         """delta(epsilon) after `count` steps: the trapezoid rule over one period is exact up to aliasing."""
+        if not epsilon < (self.base + self.spacing * max(self.indices)) * count:
+            return arb(0)
         guide = Guide([(self, count)], add=False)
         tau = guide.find(float(epsilon), 0)
+        tau = min(tau, 100.0 / float(self.spacing))  # near the largest loss the saddle runs off to infinity
+        tau = tau * vary if vary != 1.0 else tau
         log_delta = guide.saddle(tau)[1] - 20
-        tau = tau * vary if vary != 1.0 else guide.settle(float(epsilon), log_delta, 1.0)
         span = guide.period(tau, float(epsilon), log_delta, digits + 4) / vary
         nodes = 2 * (int(span / float(self.spacing)) // 2) + 3
         if nodes > 400_000:

@@ -188,10 +188,10 @@ def _atomic(family: str, rng: np.random.Generator, size: float) -> Config:
     sensitivity = int(rng.integers(1, 4))
     if family == "discrete_laplace":
         n = _count(rng, 4, 1e5 if sensitivity == 1 else 2e4)
-        b = max(0.1, math.sqrt(n) / size)
+        b = max(0.1, math.sqrt(n) / size) * sensitivity
         return {"family": family, "noise_multiplier": b, "sensitivity": sensitivity, "count": n}
     n = _count(rng, 4, 1e5)
-    sigma = min(30.0, max(0.3, math.sqrt(n) / size))
+    sigma = min(30.0, max(0.3, math.sqrt(n) / size) * sensitivity)
     if n > 1:
         q = {}
     return {"family": family, "noise_multiplier": sigma, "sensitivity": sensitivity, **q, "count": n}

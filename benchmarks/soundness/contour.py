@@ -3,8 +3,8 @@
 delta(eps) = (1 / 2 pi i) * integral of M(z) exp(-z eps) / (z (z + 1)) dz on Re z = tau > 0, by the trapezoid
 rule. Phases are advanced by repeated multiplication of midpoints: rotating balls would grow (wrapping), and
 the working precision has guard digits for the rounding. The aliasing error is the sum over k != 0 of
-delta(eps + k P) exp(tau k P), P = 2 pi / h;
-P is chosen so that the Chernoff bound of that sum is below the digits asked for.
+delta(eps + k P) exp(tau k P), P = 2 pi / h; P is chosen so that the Chernoff bound of that sum is below the
+digits asked for.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Guide:
                     step *= 2
             else:
                 middle = 0.5 * (low + high)
-            if low > 700 or high < -700 or high - low < 1e-3:
+            if abs(middle) > 600 or high - low < 1e-3:
                 break
             tau = math.exp(middle) if self.top == math.inf else self.top / (1 + math.exp(-middle))
             if tau >= self.top:
@@ -101,9 +101,9 @@ class Guide:
     def settle(self, epsilon: float, log_delta: float, vary: float, most: float = 100.0) -> float:
         """The tau at or left of the saddle of `epsilon` with the shortest period.
 
-
-        `vary` < 1 moves it further. Left of the saddle the terms exceed their sum by e^excess, at most e^most:
-        ball arithmetic pays for that with digits. It is worth it where the cumulant function rises like a wall just right of the saddle.
+        `vary` < 1 moves it further. Left of the saddle the terms exceed their sum by e^excess, at most
+        e^most: ball arithmetic pays for that with digits. It is worth it where the cumulant function rises
+        like a wall just right of the saddle.
         """
         saddle = self.find(epsilon, 0)
         level = self(saddle)[0] - saddle * epsilon

@@ -35,6 +35,10 @@ def fast_reference(
             if quick is not None:
                 return quick
         value = reference.epsilon(delta).epsilon
+        error = 1e-13
+        if reference.method == "nested quadrature" and value.is_finite() and value > 0:
+            again = Reference(mechanisms, FAST_DIGITS, vary=0.87).epsilon(delta).epsilon
+            error = max(error, 10 * abs(float((again - value) / value)))
     except (ArithmeticError, ValueError, MemoryError, IndexError):
         return None
     finally:
@@ -43,9 +47,9 @@ def fast_reference(
         contour.limit_work(old_limit)
     if not value.is_finite():
         return ("inf", 0.0) if value > 0 else ("0", 0.0)
-    if value > 0 and float(value.rad()) > 1e-13 * float(value.mid()):
+    if value > 0 and max(error, float(value.rad()) / float(value.mid())) > TOLERANCE:
         return None
-    return value.mid().str(FAST_DIGITS + 5, radius=False), 1e-13
+    return value.mid().str(FAST_DIGITS + 5, radius=False), error
 
 
 def _float_route(config: dict[str, Any]) -> bool:

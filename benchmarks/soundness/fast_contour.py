@@ -1,8 +1,8 @@
 """The contour integral in float64, for runs over many random inputs: about 1e-12 relative in delta.
 
-The rounding of M^T is kept small by working with M(s + iy)/M(s) - 1 = E[expm1(i y L)] under the tilted law, and with
- M(s) - 1 = E_P[expm1(s L)]; both are small exactly when T is large. make_truths.py uses ball arithmetic
-instead; the two share the choice of contour and nothing else.
+The rounding of M^T is kept small by working with M(s + iy)/M(s) - 1 = E[expm1(i y L)] under the tilted law,
+and with M(s) - 1 = E_P[expm1(s L)]; both are small exactly when T is large. make_truths.py uses ball
+arithmetic instead; the two share the choice of contour and nothing else.
 """
 
 from __future__ import annotations

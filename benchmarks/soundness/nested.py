@@ -172,15 +172,26 @@ class Replace:
     def delta(self, count: int, e: arb) -> arb:
         if count == 1:
             return self._one(e)
-        width = float(self.sigma) * math.sqrt(2 * (self.digits + 12) * LN10) + 1
-        top = self.inverse(e)
-        low, high = -width, max(0.0, float(top)) + width
-        h = self.family.spacing(0.0, 0.0, self.digits + 10) * 0.7
+        # delta_1(e - L(x)) has branch points near the x* with L(x*) = e, at a distance of about `near`:
+        # x = x* + near sinh(v) moves them away. 320 digits more let delta be as small as 1e-300.
+        star = self.inverse(e)
+        sigma = float(self.sigma)
+        width = sigma * math.sqrt(2 * (self.digits + 320) * LN10) + 2 + abs(float(star))
+        up = 1 / (1 + (1 - self.q) / self.q * (-(2 * star - 1) / (2 * self.sigma**2)).exp())
+        down = 1 / (1 + (1 - self.q) / self.q * ((2 * star + 1) / (2 * self.sigma**2)).exp())
+        slope = (up + down) / self.sigma**2
+        near = min(sigma, float(2 * self.q * (-1 / (2 * self.sigma**2)).exp() / slope))
+        h = arb(0.9 / (self.digits + 10))
+        reach = math.asinh(2 * width / near) / float(h)
         total = arb(0)
-        for k in range(math.floor(low / h), math.ceil(high / h) + 1):
-            density, loss = self.family.exact(arb(h) * k)
-            total += density * self.delta(count - 1, e - loss)
-        return total * arb(h)
+        for k in range(-math.ceil(reach), math.ceil(reach) + 1):
+            grow = (h * k).exp()
+            x = star + near * (grow - 1 / grow) / 2
+            if abs(float(x)) > width:
+                continue
+            density, loss = self.family.exact(x)
+            total += density * self.delta(count - 1, e - loss) * near * (grow + 1 / grow) / 2
+        return total * h
 
     def inverse(self, e: arb) -> arb:
         """x with L(x) = e: a quadratic equation in exp(x / sigma^2)."""

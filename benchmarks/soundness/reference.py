@@ -4,7 +4,8 @@
 directions' hockey-stick divergences is <= delta; `.delta(epsilon)` gives both directions. A mechanism is a
 dictionary such as
 
-    {"family": "gaussian", "noise_multiplier": 1.0, "sampling_probability": 0.01, "coins": "hidden", "count": 9}
+    {"family": "gaussian", "noise_multiplier": 1.0, "sampling_probability": 0.01, "coins": "hidden",
+     "count": 1000}
 
 (see README.md for every family). Numbers are read as the exact values of their float64.
 """
@@ -241,6 +242,8 @@ class Reference:
         log_tail = (self.digits + 20) * families.LN10 - float(arb(delta).log())
         lattice = self._lattice(add, log_tail)
         if lattice is not None:
+            if not 1 - (1 - self._infinite()) ** self.count < arb(delta):
+                return arb("inf")
             return root(
                 lambda e: self._lift(lattice.delta(self.count, e, self.digits, self.vary)), delta, self.digits
             )
@@ -287,10 +290,10 @@ class Reference:
             spacing = arb(c["epsilon"])
         elif family == "discrete_gaussian":
             s = c.get("sensitivity", 1)
-            spacing = s / (arb(c["noise_multiplier"]) * s) ** 2
+            spacing = s / arb(c["noise_multiplier"]) ** 2
         elif family == "discrete_laplace":
             s = c.get("sensitivity", 1)
-            spacing = 2 / (arb(c["noise_multiplier"]) * s)
+            spacing = 2 / arb(c["noise_multiplier"])
         else:
             raise OutOfReachError("atoms: too many types and no lattice")
         indices = [round(float((loss - low) / spacing)) for loss in losses]
@@ -298,7 +301,7 @@ class Reference:
 
 
 def root(function: Callable[[arb], arb], delta: str, digits: float) -> arb:
-    """The epsilon >= 0 with function(epsilon) = delta, by safeguarded secants; -inf if function(0) <= delta."""
+    """The epsilon >= 0 with function(epsilon) = delta, by secants; -inf if function(0) <= delta."""
     goal = arb(delta).log()
 
     def value(e: arb) -> arb:

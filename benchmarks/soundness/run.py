@@ -2,8 +2,8 @@
 
     python -m exactdp.benchmarks.soundness.run --count 10000 --out soundness.csv [--seed 1] [--resume]
 
-A row is a miss when the reference, give or take its own error, lies outside the interval. Needs python-flint for
-the random references; `--count 0` checks the data file alone and needs nothing beyond `exactdp`.
+A row is a miss when the reference, give or take its error, lies outside the interval. Needs python-flint
+for the random references; `--count 0` checks the data file alone and needs nothing beyond `exactdp`.
 Exit status 1 when an interval misses.
 """
 
