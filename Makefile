@@ -5,6 +5,8 @@
 #   make test               the tests (PYTEST_ARGS="-k name" passes arguments on)
 #   make slow               the long tests
 #   make check              all that CI runs
+#   make speed              the accountants beside their peers' (installs the peers)
+#   make soundness          10 000 random configurations against an independent reference
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -23,7 +25,9 @@ ifneq ($(wildcard ../shared/data),)
 export EXACTDP_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: curves test slow lint types contracts docs docs-serve wheel bazel bazel-test build-files lock check clean distclean
+PEERS := .venv-peers/.stamp
+
+.PHONY: curves test slow peers speed soundness lint types contracts docs docs-serve wheel bazel bazel-test build-files lock check clean distclean
 
 curves: $(RUN)
 	$(BIN)/exactdp curves --out "$(OUT)"
@@ -83,9 +87,25 @@ $(DEV): requirements/dev.txt requirements/run.txt $(PACKAGE) | $(VENV)/bin/pytho
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $(RUN) $@
 
+# The peers' libraries, in an environment of their own (torch among them: gigabytes).
+$(PEERS): requirements/peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/peers.txt
+	@touch $@
+
+peers: $(PEERS)
+
+# Side by side with every peer that is installed; about six minutes on two quiet cores.
+speed: $(RUN) $(PEERS)
+	$(BIN)/python -m exactdp.benchmarks.accountant_speed --out "$(OUT)/speed" --peers_python .venv-peers/bin/python
+
+# 10 000 random configurations against an independent reference; hours on two cores, resumes where it stopped.
+soundness: $(DEV)
+	$(BIN)/python -m exactdp.benchmarks.soundness.run --count 10000 --out soundness.csv --resume
+
 clean:
 	rm -rf build dist site src/exactdp.egg-info .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find accounting mechanisms train benchmarks tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean
-	rm -rf $(VENV)
+	rm -rf $(VENV) .venv-peers

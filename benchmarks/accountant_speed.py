@@ -1,14 +1,14 @@
 """Time of an exact accountant's query, side by side with every peer that is installed.
 
 Each query runs in a fresh process on one thread, nothing warmed, libraries taking turns; the import is timed
-apart. Every answer is compared with 40-digit truths, and exactdp is run both at its default tolerance and at an
+apart. Every answer is compared with the truth, and exactdp is run both at its default tolerance and at an
 error no larger than the peer's.
 
 Command:       make peers && python -m exactdp.benchmarks.accountant_speed --out speed
 Expected time: six minutes on an idle core.
-Expected:      at the same or a smaller error a peer with a tight bound takes at least 10 times as long, the one
-               written in Rust at least 3 times; importing takes exactdp under 0.5 s and no query 1 GiB. The last
-               lines printed say in how many cases that held.
+Expected:      aimed at is that a peer with a tight bound takes at least 10 times as long at the same or a
+               smaller error, the one written in Rust at least 3 times, that importing takes exactdp under
+               0.5 s and no query 1 GiB. The last lines printed say in how many cases that held.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from absl import app, flags, logging
 from exactdp.benchmarks.speed import cases, measure, report, worker
 
 _OUT = flags.DEFINE_string("out", "speed", "Directory for accountant_speed.csv, .pdf and .png.")
-_PEERS = flags.DEFINE_list("peers", [p for p in worker.LIBRARIES if p != measure.OURS], "Peers to compare with.")
+_EVERY_PEER = [name for name in worker.LIBRARIES if name != measure.OURS]
+_PEERS = flags.DEFINE_list("peers", _EVERY_PEER, "Peers to compare with.")
 _PEERS_PYTHON = flags.DEFINE_string(
-    "peers_python", ".venv-peers/bin/python", "Interpreter that has the peers; this one if there is no such file."
+    "peers_python", ".venv-peers/bin/python", "Interpreter that has the peers; this one if there is none."
 )
 _CASES = flags.DEFINE_list("cases", [], "Only cases whose name contains one of these; all by default.")
 _REPEATS = flags.DEFINE_integer("repeats", 5, "Processes for each library and case; medians.", lower_bound=1)
-_BUDGET = flags.DEFINE_float("budget", 2.0, "A library that has spent these seconds on a case is not repeated.")
+_BUDGET = flags.DEFINE_float("budget", 2.0, "Seconds after which a case is not repeated.")
 _LIMIT = flags.DEFINE_float("limit", 20.0, "Seconds after which a process is ended.")
 _JSON = flags.DEFINE_boolean("json", False, "Print one JSON object instead of the table.")
 _REDRAW = flags.DEFINE_boolean("redraw", False, "Only draw the figure again from the CSV file in --out.")
@@ -107,15 +108,17 @@ def _measure(queries: Sequence[cases.Case], path: Path) -> None:
 
     there = Path(_PEERS_PYTHON.value)
     peers_python = str(there.absolute()) if there.is_file() else sys.executable
+    ask = measure.ask_process(peers_python, _LIMIT.value)
+    peers = [name for name in _PEERS.value if name != measure.OURS]
     jobs = measure.run(
-        queries, [p for p in _PEERS.value if p != measure.OURS], measure.ask_process(peers_python, _LIMIT.value),
-        known=known, repeats=_REPEATS.value, budget=_BUDGET.value, say=logging.info,
-    )  # fmt: skip
+        queries, peers, ask, known=known, repeats=_REPEATS.value, budget=_BUDGET.value, say=logging.info
+    )
     found = report.rows(jobs, known)
     from exactdp.benchmarks.curves import store
 
     store.prepare_directory("out", path.parent)
-    store.write_csv(path, header(found), report.COLUMNS, [[row[name] for name in report.COLUMNS] for row in found])
+    cells = [[row[name] for name in report.COLUMNS] for row in found]
+    store.write_csv(path, header(found), report.COLUMNS, cells)
     if _JSON.value:
         print(json.dumps({"header": header(found), "rows": found, "summary": report.summary(found)}))
     else:

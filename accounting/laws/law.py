@@ -59,21 +59,30 @@ class Decay:
     low: Array
     high: Array
 
-    def bound(self, y: Array) -> Array:
-        """The best of the bounds of |phi| at each frequency `y` > 0, in [0, 1]."""
-        best = np.ones(len(y))
-        if len(self.mass):
-            best = (1.0 - self.mass[:, None] + self.variation[:, None] / y[None, :]).min(axis=0)
+    def bound(self, low: Array, high: Array) -> Array:
+        """Bounds of |phi| that hold on each whole interval low <= y <= high, in [0, 1].
+
+        The first bound falls with y; the second comes back near the multiples of 2 pi over a distance of two
+        bins, and is taken at its largest on the interval.
+        """
+        best = self.falling_bound(low)
         i, j = np.triu_indices(len(self.bins), 1)
         near, far = self.low[j] - self.high[i], self.high[j] - self.low[i]
         useful = near > 0
         near, far, share = near[useful], far[useful], 2.0 * (self.bins[i] * self.bins[j])[useful]
-        a, b = y[:, None] * near[None, :], y[:, None] * far[None, :]
+        a, b = low[:, None] * near[None, :], high[:, None] * far[None, :]
         # The least of 1 - cos over [a, b]: at an end, or 0 where a multiple of 2 pi lies between.
         turns = np.floor(b / (2.0 * math.pi)) > np.floor(a / (2.0 * math.pi))
         least = 2.0 * np.minimum(np.sin(0.5 * a) ** 2, np.sin(0.5 * b) ** 2)
         apart = np.where(turns, 0.0, least) @ share
         return np.clip(np.minimum(best, 1.0 - 0.5 * apart), 0.0, 1.0)
+
+    def falling_bound(self, y: Array) -> Array:
+        """The first bound alone, in [0, 1]: it holds at each `y` > 0 and beyond."""
+        if not len(self.mass):
+            return np.ones(len(y))
+        best = (1.0 - self.mass[:, None] + self.variation[:, None] / y[None, :]).min(axis=0)
+        return np.clip(best, 0.0, 1.0)
 
     def scaled(self, share: float) -> Decay:
         """The same for a mixture that has this law with probability `share`."""

@@ -29,7 +29,8 @@ class Dirichlet(base.Pair):
     int_t^inf p(x) (1 - e^(-r (x - t))) dx over x = logit(B), t = eps / r: relative error about 1e-15 times
     (8 + |log density|), down to the smallest floats.
 
-    Whether this pair dominates all pairs of the simplex is a separate matter; see the worst-pair check.
+    For alpha >= 1/2 (and for K = 2) it dominates every pair of inputs on the simplex; for smaller offsets
+    only where the scaling is small enough: `exactdp.accounting.worst_pair` has the proof and the check.
 
     Args:
       scaling: r > 0.

@@ -157,21 +157,17 @@ def delta_curve(
     """
     points = [validate.non_negative("epsilon", e) for e in epsilons]
     _check(engine, None)
-    curves = [_delta_curve(c, points, engine) for c in _components(composition, direction)]
-    return [_combine(list(ends)) for ends in zip(*curves, strict=True)]
+    worst = [Interval(0.0, 0.0, "closed form") for _ in points]
+    for components in _components(composition, direction):
+        found = _delta_curve(components, points, engine, floors=[w.lower for w in worst])
+        worst = [w if w.lower >= f.upper else w.maximum(f) for w, f in zip(worst, found, strict=True)]
+    return worst
 
 
 def _check(engine: str, tolerance: float | None) -> None:
     validate.one_of("engine", engine, ("auto", "closed form", "contour", "lattice"))
     if tolerance is not None:
         validate.positive("tolerance", tolerance)
-
-
-def _combine(intervals: Sequence[Interval]) -> Interval:
-    worst = intervals[0]
-    for other in intervals[1:]:
-        worst = worst.maximum(other)
-    return worst
 
 
 def _smoothing(tolerance: float, order: float) -> float:
@@ -312,7 +308,10 @@ def _by_lattice(components: Components, log_delta: float, tolerance: float | Non
     return best
 
 
-def _delta_curve(components: Components, points: Sequence[float], engine: Engine) -> list[Interval]:
+def _delta_curve(
+    components: Components, points: Sequence[float], engine: Engine, *, floors: Sequence[float]
+) -> list[Interval]:
+    """delta at each of `points` in one direction; where it is certainly below the floor, only a bound."""
     if not components:
         return [Interval(0.0, 0.0, "closed form") for _ in points]
     form = closed.find(components) if engine in ("auto", "closed form") else None
@@ -324,6 +323,7 @@ def _delta_curve(components: Components, points: Sequence[float], engine: Engine
     top = sum(n * law.support[1] for law, n in components)
     results: dict[float, Interval] = {}
     curve: Curve | None = None
+    floor_at = dict(zip(points, floors, strict=True))
     for e in sorted(set(points)):
         if e >= top:
             results[e] = Interval(infinite * (1 - 1e-12), infinite * (1 + 1e-12), "closed form")
@@ -333,8 +333,22 @@ def _delta_curve(components: Components, points: Sequence[float], engine: Engine
             if found is not None:
                 results[e] = found
                 continue
+        bound = _chernoff_bound(components, e) if floor_at[e] > 0.0 else 1.0
+        if infinite + bound < floor_at[e]:
+            results[e] = Interval(0.0, infinite + bound, "contour")
+            continue
         curve, results[e] = _delta_at(components, e, engine)
     return [results[e] for e in points]
+
+
+def _chernoff_bound(components: Components, e: float) -> float:
+    """An upper bound of the finite part of delta(e), 1 where none is to be had."""
+    try:
+        at = contour.find(components, epsilon=e, share=0.9)
+    except Unsuitable:
+        return 1.0
+    log_bound = at.log_moment + at.error - at.order * e + saddle.log_payoff_bound(at.order)
+    return _exp(min(log_bound, 0.0), upper=True)
 
 
 def _ends(curve: Curve, e: float, name: str, *, tolerance: float = 1e-7) -> Interval | None:

@@ -26,7 +26,7 @@ from exactdp.accounting.prv import saddle
 from exactdp.accounting.prv.saddle import EPS, Components, Saddle
 
 _MAX_NODES, _MAX_SMOOTHED = 100_000, 400_000
-_MAX_WORK = 10_000_000_000
+_MAX_WORK, _MAX_SMOOTHED_WORK = 300_000_000, 40_000_000
 _DIRECT = 700  # what a transform costs for each node of either kind, in products
 _MOST = 2e5  # largest order tried where the orders have no limit
 
@@ -138,22 +138,27 @@ class Contour:
         self._evaluate(count)
 
     def _log_decay(self, y: Array) -> Array:
-        """log of the bound on |M(order + iy)| / M(order)."""
+        """log of a bound on |M(order + iy)| / M(order): on [y_k, y_{k+1}] for each k, last beyond y_last."""
         total = -self._smoothing * y * y
         for (law, count), part in zip(self._components, self._at.parts, strict=True):
             decay = law.decay(order=self._at.order, log_moment=part.log_moment)
             if decay is not None:
                 with np.errstate(divide="ignore"):
-                    total += count * np.log(decay.bound(y))
+                    total[:-1] += count * np.log(decay.bound(y[:-1], y[1:]))
+                    total[-1:] += count * np.log(decay.falling_bound(y[-1:]))
         return total
 
     def _choose_reach(self, log_target: float) -> float:
-        y = self._step * np.geomspace(1.0, _MAX_SMOOTHED, 120)
-        log_rest = self._log_decay(y) - np.log(math.pi * y)
-        good = np.flatnonzero(log_rest <= log_target)
+        """Where the nodes may end: what lies beyond is bounded interval by interval."""
+        y = self._step * np.geomspace(1.0, _MAX_SMOOTHED, 240)
+        # The nodes in (y_k, y_{k+1}] have sum step / y^2 <= 1/y_k - 1/y_{k+1} + step / y_k^2.
+        weight = np.append(1.0 / y[:-1] - 1.0 / y[1:], 1.0 / y[-1]) + self._step / y**2
+        with np.errstate(under="ignore"):
+            rest = np.cumsum((np.exp(self._log_decay(y)) * weight)[::-1])[::-1] / math.pi
+        good = np.flatnonzero(rest <= math.exp(log_target))
         if len(good) == 0:
             raise Unsuitable("the integrand falls too slowly for a contour")
-        self._log_rest = float(log_rest[good[0]])
+        self._log_rest = math.log(max(float(rest[good[0]]), 1e-300))
         return float(y[good[0]])
 
     def _evaluate(self, count: int) -> None:
@@ -163,12 +168,13 @@ class Contour:
         log_m = -self._smoothing * y * y + 1j * self._smoothing * y * (2.0 * t + 1.0)
         relative, bound = np.zeros(count), log_m.real.copy()
         start, frequency = 0, 7.0 / math.sqrt(at.variance)
+        most_work = _MAX_SMOOTHED_WORK if self._eta else _MAX_WORK
         while start < count:
             stop = min(count, int(frequency / step) + 1)
             if stop > start:
                 block = slice(start, stop)
                 here = cumulants(self._components, t, frequency=float(y[stop - 1]))
-                if sum(len(p.weight) for p in here.parts) * (stop - start) > _MAX_WORK:
+                if sum(len(p.weight) for p in here.parts) * (stop - start) > most_work:
                     raise Unsuitable("quadrature nodes times contour nodes are too many")
                 for (_, n), part in zip(self._components, here.parts, strict=True):
                     less_one, error = _characteristic(part, float(y[start]), step, stop - start)

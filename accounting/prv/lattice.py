@@ -223,7 +223,8 @@ class Transform:
         if not upper:
             density = float((terms * self._z * (self._z + 1.0)).real.sum()) + self.density_error
             error += self.eta**2 * math.exp(min(self.eta**2 / 8.0, 700.0)) * max(density, 0.0)
-            error += math.exp(min(self.alias.log_error(epsilon, self.period), 700.0))
+            log_alias = self.alias.log_error(epsilon, self.period) + self.alias.log_moment - self.log_moment
+            error += math.exp(min(log_alias, 700.0))
         scale = self.log_moment - self.order * epsilon
         scale_error = self.moment_error + 4 * EPS * (abs(self.log_moment) + abs(self.order * epsilon))
         return saddle.assemble(value, error, slope, scale, scale_error, self.log_free, upper=upper)

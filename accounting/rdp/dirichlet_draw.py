@@ -1,8 +1,7 @@
 """Rényi divergence of one draw of the Dirichlet mechanism Dir(r·p + α·1) on the simplex.
 
-For neighbouring inputs p = e₁ and p' = e₂ (two vertices: the pair that a search over the simplex has not
-found to be exceeded; the other K − 2 coordinates have equal parameters and cancel) the divergence is
-exactly
+For neighbouring inputs p = e₁ and p' = e₂ (two vertices; `exactdp.accounting.worst_pair` proves that no
+pair of the simplex exceeds them for α ≥ 1/2; the other K − 2 coordinates cancel) the divergence is exactly
 
     D_λ = [lnΓ(α−(λ−1)r) + lnΓ(α+λr) − lnΓ(α) − lnΓ(α+r)]/(λ−1),   1 < λ < 1 + α/r,
 

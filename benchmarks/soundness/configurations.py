@@ -54,7 +54,7 @@ def published() -> list[tuple[str, list[Config], str]]:
         ("large T", [sampled_gaussian(10.0, 0.001, 10**7)], "1e-10"),
         ("large T", [sampled_gaussian(10.0, 0.001, 10**5)], "1e-5"),
         ("large epsilon", [sampled_gaussian(0.5, 0.1, 1000)], "1e-5"),
-        ("large epsilon", [sampled_gaussian(0.3, 0.01, 1000)], "1e-5"),
+        ("larger epsilon", [sampled_gaussian(0.3, 0.01, 1000)], "1e-5"),
         ("tiny noise", [{"family": "gaussian", "noise_multiplier": 0.02, "count": 1}], "1e-5"),
         ("tiny noise", [{"family": "gaussian", "noise_multiplier": 0.01, "count": 1}], "1e-5"),
         ("counts ignored", [{"family": "pure_dp", "epsilon": math.log(3.0), "count": 100}], "1e-5"),

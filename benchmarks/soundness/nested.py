@@ -90,7 +90,7 @@ class Smooth:
                 total += term
                 peak = max(peak, term.mid())
                 far = abs(float(v)) > self._reach(float(star))
-                quiet = quiet + 1 if far and abs(term) < peak * tol else 0
+                quiet = quiet + 1 if far and abs(term.mid()) <= peak * tol else 0
                 k += sign
                 if k * sign > 40_000:
                     raise OutOfReachError("nested: the integrand does not decay")

@@ -66,18 +66,25 @@ LETTERS = {
 }
 # Noise multipliers that keep epsilon between 1.5 and 3.1 at delta = 1e-5 with sampling probability 0.01.
 SWEEP = {1: 0.5, 2: 0.5, 5: 0.5, 10: 0.6, 100: 0.8, 1000: 1.0, 10_000: 2.0, 100_000: 5.0, 1_000_000: 15.0}
+EPSILONS = tuple(0.02 * k for k in range(1, 201))  # delta falls from 0.16 to 5e-13
 NINETEEN = tuple(gaussian(0.8 + 0.1 * i, 0.002 * (1 + i % 5), 100 * (1 + i % 7)) for i in range(19))
 
 
 def cases() -> list[Case]:
     """Every case, in the order of the tables."""
     found = [
-        Case(f"{letter}, delta {delta:g}", "epsilon", (mechanism,), delta, (letter, delta) == ("A", 1e-5))
+        Case(
+            f"{letter} at {delta:.0e}".replace("e-0", "e-"),
+            "epsilon",
+            (mechanism,),
+            delta,
+            (letter, delta) == ("A", 1e-5),
+        )
         for delta in (1e-5, 1e-10)
         for letter, mechanism in LETTERS.items()
     ]
     found += [
-        Case(f"T = {count:.0e}".replace("e+0", "e"), "epsilon", (gaussian(sigma, 0.01, count),), 1e-5, True)
+        Case(f"T = {count}", "epsilon", (gaussian(sigma, 0.01, count),), 1e-5, True)
         for count, sigma in SWEEP.items()
         if count != 1000  # that is A
     ]
@@ -85,7 +92,7 @@ def cases() -> list[Case]:
         *found,
         Case("one Gaussian", "epsilon", (gaussian(1.0, 1.0, 1),), 1e-5),
         Case("20 Laplace", "epsilon", (laplace(10.0, 20),), 1e-5),
-        Case("curve of A", "delta_curve", (LETTERS["A"],), 1e-5, epsilons=tuple(0.02 * k for k in range(1, 201))),
+        Case("200 points of A", "delta_curve", (LETTERS["A"],), 1e-5, epsilons=EPSILONS),
         Case("calibrate A", "noise_multiplier", (LETTERS["A"],), 1e-5, epsilon=1.0, limits=(0.7, 3.0)),
         Case("19 Gaussians + Laplace", "epsilon", (*NINETEEN, laplace(10.0, 20)), 1e-5),
         Case("20 Gaussians", "epsilon", (*NINETEEN, gaussian(3.0, 0.02, 500)), 1e-5),
@@ -95,7 +102,8 @@ def cases() -> list[Case]:
 def known_truths() -> dict[str, float]:
     """40-digit epsilons of the soundness set, by `key`."""
     text = (resources.files("exactdp.benchmarks.soundness") / "truths.json").read_text(encoding="utf-8")
-    return {key(c["mechanisms"], float(c["delta"])): float(c["epsilon"]) for c in json.loads(text)["configurations"]}
+    entries = json.loads(text)["configurations"]
+    return {key(c["mechanisms"], float(c["delta"])): float(c["epsilon"]) for c in entries}
 
 
 def key(mechanisms: Any, delta: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,11 +45,13 @@ def _sweep(axis: Axes, rows: Sequence[store.Row]) -> None:
         points = sorted(
             (int(row["num_steps"]), 1e3 * float(row["cpu_seconds"]))
             for row in rows
-            if row["library"] == library and row["sweep"] == "1" and row["cpu_seconds"] and not row["tolerance"]
+            if (row["library"], row["sweep"], row["tolerance"]) == (library, "1", "") and row["cpu_seconds"]
         )
         label = f"{library} (to $10^{{-6}}$)" if library == OURS else library
         x, y = [p[0] for p in points], [p[1] for p in points]
-        axis.plot(x, y, color=colour, marker=marker, markersize=3.5, label=label, zorder=3 if library == OURS else 2)
+        front = 3 if library == OURS else 2
+        if points:
+            axis.plot(x, y, color=colour, marker=marker, markersize=3.5, label=label, zorder=front)
     matched = _matched(rows)
     axis.plot(
         list(matched), list(matched.values()), color=style.BLACK, linestyle=":", marker="o", markersize=3.5,
@@ -84,9 +85,3 @@ def _ratios(axis: Axes, rows: Sequence[store.Row], names: Sequence[str]) -> None
     axis.set_ylim(len(names) - 0.5, -0.5)
     axis.set_xlabel("Time of the peer over ours, at its error or less")
     axis.tick_params(axis="y", length=0)
-
-
-def median_import(rows: Sequence[store.Row], library: str) -> float | None:
-    """Median seconds of importing `library`."""
-    values = [float(row["import_seconds"]) for row in rows if row["library"] == library and row["import_seconds"]]
-    return statistics.median(values) if values else None

@@ -18,7 +18,7 @@ from exactdp.benchmarks.speed.cases import Case
 
 OURS = "exactdp"
 WORKER = Path(__file__).with_name("worker.py")
-_ONE_THREAD = ("OMP", "OPENBLAS", "MKL", "NUMEXPR", "RAYON", "VECLIB_MAXIMUM")
+_ONE_THREAD = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMEXPR_NUM", "RAYON_NUM", "VECLIB_MAXIMUM")
 
 Report = dict[str, Any]
 Ask = Callable[[str, Case, float | None], Report]
@@ -64,8 +64,8 @@ class Job:
 
 def environment(base: Mapping[str, str]) -> dict[str, str]:
     """`base` with one thread for every library that has threads, and no warnings on stderr."""
-    one = {f"{name}_NUM_THREADS": "1" for name in _ONE_THREAD}
-    return {**base, **one, "VECLIB_MAXIMUM_THREADS": "1", "PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": ""}
+    one = {f"{name}_THREADS": "1" for name in _ONE_THREAD}
+    return {**base, **one, "PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": ""}
 
 
 def ask_process(peers_python: str | None, limit: float) -> Ask:
@@ -97,9 +97,10 @@ def ask_process(peers_python: str | None, limit: float) -> Ask:
 
 
 def error(case: Case, upper: float | Sequence[float], truth: float | Sequence[float]) -> float:
-    """Signed error of an answer: in epsilon; of a curve and a noise multiplier relative, the worst of the curve.
+    """Signed error of an answer: of epsilon absolute, of a noise multiplier relative.
 
-    A negative error means that less privacy loss (or noise) was reported than there is.
+    Of a curve it is the largest relative one. A negative error means that less privacy loss (or noise) was
+    reported than there is.
     """
     if isinstance(upper, Sequence) or isinstance(truth, Sequence):
         if not (isinstance(upper, Sequence) and isinstance(truth, Sequence) and len(upper) == len(truth)):
@@ -108,16 +109,22 @@ def error(case: Case, upper: float | Sequence[float], truth: float | Sequence[fl
     return upper - truth if case.query == "epsilon" else upper / truth - 1.0
 
 
-def truth_of(case: Case, ours: Job, known: float | None) -> float | list[float] | None:
-    """The reference: 40 known digits, or the middle of our default interval, far narrower than any peer's error."""
+def truth_of(case: Case, ours: Sequence[Job], known: float | None) -> float | list[float] | None:
+    """The reference: 40 known digits, or the middle of exactdp's narrowest interval."""
     if known is not None and case.query == "epsilon":
         return known
-    low, high = ours.lower(), ours.upper()
-    if isinstance(low, list) and isinstance(high, list):
-        return [0.5 * (a + b) for a, b in zip(low, high, strict=True)]
-    if isinstance(low, float) and isinstance(high, float):
-        return 0.5 * (low + high)
-    return None
+    answered = [job for job in ours if job.reports and job.status == "ok"]
+    if case.query == "delta_curve":
+        ends = [(job.lower(), job.upper()) for job in answered]
+        for low, high in ends:
+            if isinstance(low, list) and isinstance(high, list):
+                return [0.5 * (a + b) for a, b in zip(low, high, strict=True)]
+        return None
+    intervals = [(float(job.reports[0]["lower"]), float(job.reports[0]["upper"])) for job in answered]
+    if not intervals:
+        return None
+    low, high = min(intervals, key=lambda ends: ends[1] - ends[0])
+    return 0.5 * (low + high)
 
 
 def matched_tolerance(case: Case, peer_error: float, ours: Job) -> float | None:
@@ -130,8 +137,9 @@ def matched_tolerance(case: Case, peer_error: float, ours: Job) -> float | None:
         return None
     low, high = ours.lower(), ours.upper()
     size = max(abs(peer_error), 1e-12)
-    if isinstance(low, float) and isinstance(high, float) and high - low <= min(size, 1e-9 * max(abs(high), 0.01)):
-        return None
+    if isinstance(low, float) and isinstance(high, float):
+        if high - low <= min(size, 1e-9 * max(abs(high), 0.01)):
+            return None
     tolerance = 10.0 ** (0.5 * math.floor(2.0 * math.log10(size) + 1e-9))
     return min(tolerance, 0.1) if case.query == "noise_multiplier" else tolerance
 
@@ -164,7 +172,7 @@ def run(
     _round(jobs, ask, say, "1")
     for case in cases:
         ours = next(j for j in jobs if j.case is case and j.library == OURS)
-        truth = truth_of(case, ours, known(case)) if ours.status == "ok" else None
+        truth = truth_of(case, [ours], known(case))
         wanted: set[float] = set()
         for job in (j for j in jobs if j.case is case and j.library != OURS):
             upper = job.upper()

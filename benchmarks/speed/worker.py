@@ -39,7 +39,8 @@ def _gaussians(case: Case) -> list[tuple[float, float, int]]:
     """(noise_multiplier, sampling_probability, count) of a case that has nothing else."""
     if any(m["family"] != "gaussian" for m in case["mechanisms"]):
         raise Unsupported("no Laplace mechanism")
-    return [(m["noise_multiplier"], m.get("sampling_probability", 1.0), m["count"]) for m in case["mechanisms"]]
+    steps = case["mechanisms"]
+    return [(m["noise_multiplier"], m.get("sampling_probability", 1.0), m["count"]) for m in steps]
 
 
 def _one(case: Case) -> tuple[float, int]:
@@ -66,7 +67,8 @@ def _exactdp() -> Run:
     def run(case: Case, tolerance: float | None) -> Answer:
         if case["query"] == "delta_curve":
             curve = prv.delta_curve(build(case), epsilons=case["epsilons"])
-            return {"lower": [x.lower for x in curve], "upper": [x.upper for x in curve], "engine": curve[0].engine}
+            lower, upper = [x.lower for x in curve], [x.upper for x in curve]
+            return {"lower": lower, "upper": upper, "engine": curve[0].engine}
         if case["query"] == "noise_multiplier":
             q, count = _one(case)
             found = calibrate.noise_multiplier(
@@ -138,14 +140,16 @@ def _prv_accountant() -> Run:
         del tolerance
         if case["query"] == "noise_multiplier":
             q, count = _one(case)
-            return {"upper": float(dpsgd.find_noise_multiplier(q, count, case["epsilon"], case["delta"], EPS_ERROR))}
+            found = dpsgd.find_noise_multiplier(q, count, case["epsilon"], case["delta"], EPS_ERROR)
+            return {"upper": float(found)}
         counts = [m["count"] for m in case["mechanisms"]]
         accountant = package.PRVAccountant(
             prvs=[variable(m) for m in case["mechanisms"]], max_self_compositions=counts,
             eps_error=EPS_ERROR, delta_error=case["delta"] / 1000,
         )  # fmt: skip
         if case["query"] == "delta_curve":
-            composed = accountant.compute_composition(counts)  # once, not at every point as compute_delta does
+            # Composed once, not at every point as its compute_delta does.
+            composed = accountant.compute_composition(counts)
             return _shifted(composed, case)
         low, estimate, high = accountant.compute_epsilon(delta=case["delta"], num_self_compositions=counts)
         return {"lower": low, "estimate": estimate, "upper": high}
@@ -154,7 +158,7 @@ def _prv_accountant() -> Run:
 
 
 def _shifted(composed: Any, case: Case) -> Answer:
-    """The upper end of both PRV accountants: the estimate at epsilon less its error, plus the error of delta."""
+    """The upper end of both PRV accountants: the estimate at epsilon less its error, plus that of delta."""
     error = case["delta"] / 1000
     upper = [composed.compute_delta_estimate(e - EPS_ERROR) + error for e in case["epsilons"]]
     return {"upper": [float(x) for x in upper]}
@@ -254,12 +258,12 @@ def _autodp() -> Run:
         del tolerance
         if case["query"] == "noise_multiplier":
             raise Unsupported("no calibration with the Fourier accountant")
-        answers = []
+        answers: list[Any] = []
         for neighbouring in ("add_only", "remove_only"):
             parts = []
             for m in case["mechanisms"]:
-                family = mechanisms.GaussianMechanism if m["family"] == "gaussian" else mechanisms.LaplaceMechanism
-                part = family(m["noise_multiplier"], phi_off=False)
+                name = "GaussianMechanism" if m["family"] == "gaussian" else "LaplaceMechanism"
+                part = getattr(mechanisms, name)(m["noise_multiplier"], phi_off=False)
                 if m.get("sampling_probability", 1.0) < 1.0:
                     part.neighboring = neighbouring
                     sampler = transformers.AmplificationBySampling_pld(neighboring=neighbouring)
@@ -270,9 +274,9 @@ def _autodp() -> Run:
                 answers.append([float(composed.approx_delta(e)) for e in case["epsilons"]])
             else:
                 answers.append(float(composed.approxDP(case["delta"])))
-        return {"upper": [max(x) for x in zip(*answers, strict=True)]} if case["query"] == "delta_curve" else {
-            "upper": max(answers)
-        }  # fmt: skip
+        if case["query"] == "delta_curve":
+            return {"upper": [max(x) for x in zip(*answers, strict=True)]}
+        return {"upper": max(answers)}
 
     return run
 

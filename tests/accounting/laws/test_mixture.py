@@ -56,8 +56,11 @@ def test_decay_bounds_the_characteristic_function(sampling_probability: float, o
     phi = np.abs(np.exp(1j * np.outer(y, tilted.deviation)) @ tilted.weight)
     decay = mixture.decay(order=order, log_moment=tilted.log_moment)
     assert decay is not None
-    bound = decay.bound(y)
+    bound = decay.bound(y, y)
     assert np.all(phi <= bound + 1e-12)
+    # On an interval the bound must hold at every frequency inside, where the characteristic function returns.
+    whole = decay.bound(y[:-8], y[8:])
+    assert all(np.all(phi[k : k + 9] <= whole[k] + 1e-12) for k in range(len(whole)))
     assert bound.min() < 0.999
 
 

@@ -152,8 +152,11 @@ def test_decay_bounds_the_characteristic_function(case: tuple[float, float], ord
     tilted = tilt(law, law.nodes(order=order, frequency=400.0, count=10), order)
     phi = np.abs(np.exp(1j * np.outer(y, tilted.deviation)) @ tilted.weight)
     decay = law.decay(order=order, log_moment=tilted.log_moment)
-    bound = decay.bound(y)
+    bound = decay.bound(y, y)
     assert np.all(phi <= bound + 1e-12)
+    # On an interval the bound must hold at every frequency inside, where the characteristic function returns.
+    whole = decay.bound(y[:-8], y[8:])
+    assert all(np.all(phi[k : k + 9] <= whole[k] + 1e-12) for k in range(len(whole)))
     assert bound[-1] < 0.5
     # The two families of bounds separately: every set of losses must give a true one.
     each = 1.0 - decay.mass[:, None] + decay.variation[:, None] / y

@@ -151,7 +151,9 @@ def test_decay_bounds_the_characteristic_function(name: str, q: float, add: bool
         assert decay is not None
         y = np.geomspace(0.05 * scale, top, 60)
         phi = np.abs(np.exp(1j * np.outer(y, nodes.loss)) @ weight) / weight.sum()
-        assert np.all(phi <= decay.bound(y) + 1e-12)
+        assert np.all(phi <= decay.bound(y, y) + 1e-12)
+        whole = decay.bound(y[:-8], y[8:])
+        assert all(np.all(phi[k : k + 9] <= whole[k] + 1e-12) for k in range(len(whole)))
 
 
 @pytest.mark.parametrize("name", ["gaussian", "dirichlet", "discrete_gaussian"])

@@ -59,6 +59,23 @@ def test_inputs_on_which_peers_fail(composition: Any, delta: float, truth: float
     assert found.width <= 1e-6 * max(found.upper, 0.01)
 
 
+@pytest.mark.parametrize(
+    ("noise_multiplier", "q", "steps", "delta", "truth"),
+    [
+        (0.05, 0.1, 60, 1e-5, 3588.70717432996),
+        (0.05, 0.01, 1000, 1e-5, 5219.3168555765),
+        (0.05, 0.1, 60, 1e-20, 7115.24959142755),
+    ],
+)
+def test_characteristic_functions_that_come_back(
+    noise_multiplier: float, q: float, steps: int, delta: float, truth: float
+) -> None:
+    # Truths from the binomial mixture of Gaussians at 40 digits. |phi| is small, then near 1 again.
+    found = prv.epsilon([(PoissonVisible(Gaussian(noise_multiplier), q), steps)], delta=delta)
+    assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
+    assert found.width <= 1e-6 * found.upper
+
+
 def test_delta_goes_on_falling_where_a_plain_transform_floors() -> None:
     at_6, at_8 = prv.delta_curve([(SAMPLED, 1000)], epsilons=[6.0, 8.0])
     assert at_6.lower == pytest.approx(1.62e-19, rel=5e-3)
