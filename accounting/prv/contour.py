@@ -26,7 +26,7 @@ from exactdp.accounting.prv import saddle
 from exactdp.accounting.prv.saddle import EPS, Components, Saddle
 
 _MAX_NODES, _MAX_SMOOTHED = 100_000, 400_000
-_MAX_WORK, _MAX_SMOOTHED_WORK = 300_000_000, 40_000_000
+_MAX_WORK, _MAX_SMOOTHED_WORK = 10_000_000_000, 40_000_000
 _DIRECT = 700  # what a transform costs for each node of either kind, in products
 _MOST = 2e5  # largest order tried where the orders have no limit
 
@@ -167,25 +167,22 @@ class Contour:
         # log M(t + iy) / M(t), less i y center
         log_m = -self._smoothing * y * y + 1j * self._smoothing * y * (2.0 * t + 1.0)
         relative, bound = np.zeros(count), log_m.real.copy()
-        start, frequency = 0, 7.0 / math.sqrt(at.variance)
         most_work = _MAX_SMOOTHED_WORK if self._eta else _MAX_WORK
-        while start < count:
-            stop = min(count, int(frequency / step) + 1)
-            if stop > start:
-                block = slice(start, stop)
-                here = cumulants(self._components, t, frequency=float(y[stop - 1]))
-                if sum(len(p.weight) for p in here.parts) * (stop - start) > most_work:
-                    raise Unsuitable("quadrature nodes times contour nodes are too many")
-                for (_, n), part in zip(self._components, here.parts, strict=True):
-                    less_one, error = _characteristic(part, float(y[start]), step, stop - start)
-                    log_phi = saddle.complex_log1p(less_one)
-                    log_m[block] += n * log_phi
-                    lost, most = saddle.node_error(log_phi.real, error, n)
-                    relative[block] += lost
-                    bound[block] += most
-                log_m[block] += 1j * y[block] * (here.mean - self._center)
-                relative[block] += 4 * EPS * y[block] * (abs(here.mean) + abs(self._center))
-            start, frequency = stop, 2.0 * frequency
+        # The last block is the largest: if it is too large, nothing has been spent on the others.
+        for block in reversed(_blocks(count, step, 7.0 / math.sqrt(at.variance))):
+            start, stop = block.start, block.stop
+            here = cumulants(self._components, t, frequency=float(y[stop - 1]))
+            if sum(len(p.weight) for p in here.parts) * (stop - start) > most_work:
+                raise Unsuitable("quadrature nodes times contour nodes are too many")
+            for (_, n), part in zip(self._components, here.parts, strict=True):
+                less_one, error = _characteristic(part, float(y[start]), step, stop - start)
+                log_phi = saddle.complex_log1p(less_one)
+                log_m[block] += n * log_phi
+                lost, most = saddle.node_error(log_phi.real, error, n)
+                relative[block] += lost
+                bound[block] += most
+            log_m[block] += 1j * y[block] * (here.mean - self._center)
+            relative[block] += 4 * EPS * y[block] * (abs(here.mean) + abs(self._center))
         z = t + 1j * y
         weight = np.full(count, step / math.pi)
         weight[0] *= 0.5
@@ -210,6 +207,18 @@ class Contour:
         scale = self._log_moment - t * epsilon
         scale_error = at.error + 4 * EPS * (abs(self._log_moment) + abs(t * epsilon))
         return saddle.assemble(value, error, slope, scale, scale_error, self._log_finite_free, upper=upper)
+
+
+def _blocks(count: int, step: float, frequency: float) -> list[slice]:
+    """Nodes up to `frequency`, up to twice that, and so on: higher ones need finer quadratures."""
+    blocks: list[slice] = []
+    start = 0
+    while start < count:
+        stop = min(count, int(frequency / step) + 1)
+        if stop > start:
+            blocks.append(slice(start, stop))
+        start, frequency = stop, 2.0 * frequency
+    return blocks
 
 
 def _characteristic(

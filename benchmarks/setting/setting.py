@@ -117,14 +117,26 @@ class Setting:
     def threat_model(self) -> ThreatModel:
         """Adjacency, coins, and what is released."""
         adjacency = Adjacency(self.adjacency)
+        released = f"{self.family.released}, at each of {self.num_steps} step{'s' * (self.num_steps != 1)}"
         if self.mechanism == "dirichlet" and adjacency is Adjacency.REPLACE:
             # The draw hides which input was given for a fixed label; it says nothing about a changed label.
             adjacency = Adjacency.REPLACE_LABEL_PUBLIC
+        if self.mechanism == "dirichlet" and not self._vertices_are_worst():
+            released += (
+                " (inputs one-hot in two classes only: with an offset below 1/2 and this scaling, other inputs of "
+                "three or more classes may be told apart better)"
+            )
         coins = Coins(self.coins) if self.sampled else Coins.NONE
-        released = f"{self.family.released}, at each of {self.num_steps} step{'s' * (self.num_steps != 1)}"
         if coins is Coins.VISIBLE:
             released += ", and which records were sampled"
         return ThreatModel(adjacency, coins, released)
+
+    def _vertices_are_worst(self) -> bool:
+        from exactdp.accounting.worst_pair import proved
+
+        own = self.parameters
+        reason = proved.loss_dominance_proved(scaling=own["scaling"], offset=own["offset"], num_classes=3)
+        return reason is not None
 
     def as_dict(self) -> dict[str, float | int | str]:
         """All parameters by name, for JSON and CSV headers."""

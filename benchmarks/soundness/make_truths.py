@@ -56,7 +56,7 @@ def entry(name: str, mechanisms: list[dict[str, Any]], delta: str, with_delta: b
     started = time.perf_counter()
     # three nested steps cost the square of two
     slow = len(mechanisms) == 1 and mechanisms[0]["count"] == 3 and mechanisms[0].get("coins") == "hidden"
-    digits = 24 if slow and mechanisms[0]["family"] == "gaussian" else DIGITS
+    digits = 10 if slow and mechanisms[0]["family"] == "gaussian" else DIGITS
     answers: list[Answer] = [Reference(mechanisms, digits, vary).epsilon(delta) for vary in (1.0, 0.87)]
     one, two = answers
     agreed = min(_agree(one.remove, two.remove), _agree(one.add, two.add), DIGITS)

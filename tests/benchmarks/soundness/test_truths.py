@@ -44,7 +44,7 @@ def test_the_file_is_consistent() -> None:
     assert PATH.stat().st_size < 600_000
     for entry in ENTRIES:
         assert 0 < fractions.Fraction(entry["delta"]) < 1
-        assert 20 <= entry["digits"] <= 40
+        assert 15 <= entry["digits"] <= 40
         ends = [float(entry[key]) for key in ("epsilon_remove", "epsilon_add")]
         assert math.isclose(float(entry["epsilon"]), max(0.0, *ends), rel_tol=1e-15)
 
