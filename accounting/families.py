@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import math
+import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
@@ -80,6 +80,8 @@ def decode(record: Mapping[str, Any]) -> Mechanism:
     Raises:
       ValueError: the family is unknown, a parameter is missing, unknown or out of range.
     """
+    if not isinstance(cast("object", record), Mapping):  # read from a file
+        raise ValueError(f"record must be a mapping with a family, got {record!r}")
     parameters = dict(record)
     name = parameters.pop("family", None)
     family = _find(name) if isinstance(name, str) else None
@@ -90,8 +92,10 @@ def decode(record: Mapping[str, Any]) -> Mechanism:
         raise ValueError(f"parameters of {name} must be among {sorted(known)}, got {sorted(unknown)}")
     try:
         return family(**{key: _decode(value) for key, value in parameters.items()})
-    except TypeError as error:
-        raise ValueError(f"parameters of {name} must be {sorted(known)}, got {sorted(parameters)}") from error
+    except (TypeError, OverflowError) as error:
+        raise ValueError(
+            f"parameters of {name} must be {sorted(known)}, got {sorted(parameters)} ({error})"
+        ) from error
 
 
 def _find(name: str) -> type[Any] | None:
@@ -111,7 +115,7 @@ def _encode(name: str, value: Any) -> Any:
         return value
     if hasattr(value, "item"):  # a NumPy number
         value = value.item()
-    if not isinstance(value, (int, float)) or not math.isfinite(value):
+    if not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
         raise ValueError(
             f"{name} must be a finite number, string, boolean, tuple or mechanism, got {value!r}"
         )

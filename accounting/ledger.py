@@ -1,7 +1,8 @@
 """The ledger: an append-only list of releases, written to disk before the noise is drawn.
 
 The file is JSON Lines: a header with the threat model, then one entry a line. Every line carries a digest of
-itself and of the line before, so that a changed, lost or reordered line is noticed.
+itself and of the line before, so that a changed line, a reordered one, or one lost from before the last is
+noticed. Whole lines removed from the end are not: what is left is a valid, younger ledger. Keep backups.
 
 *Never under-counting.* `append` returns only after the line, ended by a newline, has been flushed and
 fsynced; the caller draws noise after that. So a line without its newline announces a release that did not
@@ -9,10 +10,14 @@ start:
 
 - a tail without a newline that is not a whole line is left out when read, and cut off by the next writer;
 - a tail that is a whole line but for the newline is counted all the same (over-counting is harmless);
-- a damaged line that does end in a newline is not what a torn write leaves: reading refuses the file.
+- anything else (a damaged line with its newline, a tail that no line starts with, a file without a header
+  of this ledger) is not what a torn write leaves: the file is refused and not touched.
 
 A tail can only be torn by a crash of the machine or a full disk. On a failed write, `append` cuts the file
 back to its last whole line and raises, and nothing has been announced.
+
+*One writer.* A file lock keeps other processes out, a mutex serves threads in turn, a forked process is
+refused, and so is every append to a file that is not at its path or not as long as this writer left it.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ import hashlib
 import json
 import math
 import os
+import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, cast
@@ -36,6 +42,8 @@ from exactdp.accounting.rdp.bound import UpperBound
 from exactdp.accounting.threat import Adjacency, Coins, ThreatModel
 
 _FORMAT, _VERSION = "exactdp ledger", 1
+_ENTRY_START = b'{"body":{"count":'
+_COUNT_LIMIT = 2**63
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,51 +69,53 @@ class Ledger:
     """An append-only ledger on disk, open for writing by one process at a time (POSIX file lock).
 
     Use `Ledger(path, threat_model=...)` to create or continue one, as a context manager or with `close`; use
-    `Ledger.load(path)` to read one, whoever writes to it.
+    `Ledger.load(path)` to read one, whoever writes to it. Threads may share one object.
 
     Args:
       path: the file; created with its header where it does not exist.
       threat_model: the adjacency and coins that every release has; entries may differ in what is released.
 
     Raises:
-      ValueError: the file holds another threat model, or is damaged.
+      ValueError: `threat_model` is no `ThreatModel`, or the file is no ledger, holds another threat model or
+        is damaged; no byte of it is changed.
       BlockingIOError: another process (or object) has it open for writing.
       OSError: the disk refuses.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, threat_model: ThreatModel) -> None:
-        self.path = Path(path)
+        _require_threat_model(threat_model)
+        self.path = Path(path).absolute()  # the same file after a change of folder
         self.threat_model = threat_model
-        self._entries: list[Entry] = []
-        self._digest = ""
-        self._file: int | None = None
-        created = not self.path.exists()
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o644)
+        self._lock, self._process = threading.Lock(), os.getpid()
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+        self._file: int | None = os.open(self.path, flags, 0o644)
         try:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise BlockingIOError(
                     error.errno, "ledger is open for writing elsewhere", str(self.path)
                 ) from None
-            self._size = 0
-            data = self.path.read_bytes()
-            header, entries, whole, self._digest = _parse(data, str(self.path))
+            with open(self._file, "rb", closefd=False) as stream:
+                data = stream.read()
+            header, self._entries, self._size, self._digest = _parse(data, str(self.path))
+            body = {"format": _FORMAT, "version": _VERSION, "threat_model": threat_model.as_dict()}
             if header is not None:
                 header.require_same(threat_model)
-                self.threat_model, self._entries = header, entries
-            self._file, self._size = file, whole
-            if whole < len(data):
+                self.threat_model = header
+            elif not _line("", body)[0].startswith(data):
+                raise ValueError(
+                    f"path must be a ledger, a new or an empty file, got {self.path} with other content"
+                )
+            if self._size < len(data):
                 self._cut()
             if header is None:
-                self._write({"format": _FORMAT, "version": _VERSION, "threat_model": threat_model.as_dict()})
-            elif data[whole - 1 : whole] != b"\n":
-                self._put(b"\n")
-            if created:
-                _sync_folder(self.path.parent)
+                self._write(body)
+            elif data[self._size - 1 : self._size] != b"\n":
+                self._put(b"\n", self._digest)
+            _sync_folder(self.path.parent)
         except BaseException:
-            self._file = None
-            os.close(file)
+            self._release()
             raise
 
     @classmethod
@@ -117,7 +127,8 @@ class Ledger:
           FileNotFoundError: there is none.
         """
         ledger = cls.__new__(cls)
-        ledger.path, ledger._file, ledger._size = Path(path), None, 0
+        ledger.path, ledger._file, ledger._size = Path(path).absolute(), None, 0
+        ledger._lock, ledger._process = threading.Lock(), os.getpid()
         header, ledger._entries, _, ledger._digest = _parse(ledger.path.read_bytes(), str(path))
         if header is None:
             raise ValueError(f"path must be a ledger with a header, got {path}")
@@ -131,7 +142,7 @@ class Ledger:
 
         Args:
           mechanism: a pair or a sampled pair.
-          count: how often it is going to be run, >= 1.
+          count: how often it is going to be run, >= 1 and < 2**63.
           threat_model: the ledger's own by default.
           note: free text.
 
@@ -139,28 +150,37 @@ class Ledger:
           The entry, which is on the disk.
 
         Raises:
-          ValueError: bad input, another threat model, or a ledger that is not open for writing.
+          ValueError: bad input, another threat model (of the entry, or by the mechanism's own `adjacency` and
+            `coins`), or a ledger that is not open for writing.
+          RuntimeError: this process was forked from the one that opened the ledger, or the file was removed,
+            replaced, lengthened or shortened since; it is not touched.
           OSError: the disk refuses; the file is as before and nothing is announced.
         """
-        if self._file is None:
-            raise ValueError(
-                "ledger must be open for writing: use Ledger(path, threat_model=...), not load or close"
-            )
         model = self.threat_model if threat_model is None else threat_model
+        _require_threat_model(model)
         self.threat_model.require_same(model)
-        steps = validate.count("count", count, minimum=1)
-        time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        entry = Entry(mechanism, steps, model, str(note), time)
-        self._write(
-            {
-                "mechanism": families.encode(mechanism),
-                "count": steps,
-                "threat_model": model.as_dict(),
-                "note": entry.note,
-                "time": time,
-            }
-        )
-        self._entries.append(entry)
+        _require_fitting(mechanism, model)
+        steps = _count(count)
+        record = families.encode(mechanism)
+        if os.getpid() != self._process:  # before the mutex: a fork may have copied it locked
+            raise RuntimeError(f"ledger must be used by the process that opened it: {self.path}")
+        with self._lock:
+            if self._file is None:
+                raise ValueError(
+                    "ledger must be open for writing: use Ledger(path, threat_model=...), not load or close"
+                )
+            time = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+            entry = Entry(mechanism, steps, model, str(note), time)
+            self._write(
+                {
+                    "mechanism": record,
+                    "count": steps,
+                    "threat_model": model.as_dict(),
+                    "note": entry.note,
+                    "time": time,
+                }
+            )
+            self._entries.append(entry)
         return entry
 
     @property
@@ -171,7 +191,7 @@ class Ledger:
     def composition(self) -> list[tuple[Mechanism, int]]:
         """Mechanisms with their total counts, equal ones merged, in order of first use."""
         totals: dict[Mechanism, int] = {}
-        for entry in self._entries:
+        for entry in self.entries:
             totals[entry.mechanism] = totals.get(entry.mechanism, 0) + entry.count
         return list(totals.items())
 
@@ -210,10 +230,12 @@ class Ledger:
         )
 
     def close(self) -> None:
-        """Gives the lock back; reading goes on working."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        """Gives the lock back, in a forked process only the file; reading goes on working."""
+        if os.getpid() != self._process:
+            self._release()
+            return
+        with self._lock:
+            self._release()
 
     def __enter__(self) -> Ledger:
         return self
@@ -227,14 +249,12 @@ class Ledger:
         return len(self._entries)
 
     def _write(self, body: dict[str, Any]) -> None:
-        text = _canonical(body)
-        digest = _link(self._digest, text)
-        self._put(_canonical({"check": digest, "body": body}).encode() + b"\n")
-        self._digest = digest
+        self._put(*_line(self._digest, body))
 
-    def _put(self, line: bytes) -> None:
+    def _put(self, line: bytes, digest: str) -> None:
         if self._file is None:
             raise ValueError("ledger is closed")
+        self._require_untouched(self._file)
         try:
             left = memoryview(line)
             while left:
@@ -243,7 +263,20 @@ class Ledger:
         except BaseException:  # an interrupt counts too: what is not known to be whole is taken back
             self._cut()
             raise
-        self._size += len(line)
+        self._size, self._digest = self._size + len(line), digest
+
+    def _require_untouched(self, file: int) -> None:
+        held = os.fstat(file)
+        try:
+            there = os.stat(self.path)
+        except FileNotFoundError:
+            there = None
+        if there is None or not os.path.samestat(held, there):
+            raise RuntimeError(f"ledger must stay at its path: {self.path} was removed or replaced")
+        if held.st_size != self._size:
+            raise RuntimeError(
+                f"ledger must have one writer: {self.path} had {self._size} bytes, has {held.st_size}"
+            )
 
     def _cut(self) -> None:
         """Back to the last whole line. Should this fail too, whoever reads next leaves the tail out."""
@@ -253,8 +286,17 @@ class Ledger:
                 os.fsync(self._file)
             except OSError:
                 # The state on disk is unknown: no more writes, so that no line is glued to a torn one.
-                os.close(self._file)
-                self._file = None
+                self._release()
+
+    def _release(self) -> None:
+        file, self._file = self._file, None
+        if file is None:
+            return
+        try:
+            if os.getpid() == self._process:
+                fcntl.flock(file, fcntl.LOCK_UN)  # a forked process may hold on to the file
+        finally:
+            os.close(file)
 
 
 def _canonical(value: dict[str, Any]) -> str:
@@ -265,8 +307,17 @@ def _link(previous: str, text: str) -> str:
     return hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()[:32]
 
 
+def _line(previous: str, body: dict[str, Any]) -> tuple[bytes, str]:
+    """The line of a body, and its digest."""
+    digest = _link(previous, _canonical(body))
+    return _canonical({"check": digest, "body": body}).encode() + b"\n", digest
+
+
 def _parse(data: bytes, name: str) -> tuple[ThreatModel | None, list[Entry], int, str]:
-    """Header, entries, length of the whole lines, and the last digest."""
+    """Header, entries, length of the whole lines, and the last digest; what follows them is torn.
+
+    Without a header, whoever calls must judge what the file holds.
+    """
     header: ThreatModel | None = None
     entries: list[Entry] = []
     digest, whole, number = "", 0, 0
@@ -280,33 +331,59 @@ def _parse(data: bytes, name: str) -> tuple[ThreatModel | None, list[Entry], int
             link = _link(digest, _canonical(body))
             if link != line["check"]:
                 raise ValueError("its digest does not fit")
-        except (ValueError, KeyError, TypeError) as error:
-            if torn:
+            if header is None:
+                if body["format"] != _FORMAT or body["version"] != _VERSION:
+                    raise ValueError(f"it is no header of format {_FORMAT!r} version {_VERSION}")
+                header = _threat(body["threat_model"])
+            else:
+                entries.append(_entry(body))
+                header.require_same(entries[-1].threat_model)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if torn and (header is None or _is_torn(data[whole:], error)):
                 break
             raise ValueError(f"ledger must be undamaged: line {number} of {name} is not ({error})") from None
-        if header is None:
-            if body.get("format") != _FORMAT or body.get("version") != _VERSION:
-                raise ValueError(f"ledger must have format {_FORMAT!r} version {_VERSION}, got {name}")
-            header = _threat(body["threat_model"])
-        else:
-            entry = _entry(body, number, name)
-            header.require_same(entry.threat_model)
-            entries.append(entry)
         digest, whole = link, stop
     return header, entries, whole, digest
 
 
-def _entry(body: dict[str, Any], number: int, name: str) -> Entry:
+def _is_torn(tail: bytes, error: Exception) -> bool:
+    """Whether a tail may be the start of an entry, perhaps with zeros where the disk did not get to."""
+    start = tail.rstrip(b"\0")[: len(_ENTRY_START)]
+    return isinstance(error, json.JSONDecodeError) and _ENTRY_START.startswith(start)
+
+
+def _entry(body: dict[str, Any]) -> Entry:
+    return Entry(
+        families.decode(body["mechanism"]),
+        _count(body["count"]),
+        _threat(body["threat_model"]),
+        str(body["note"]),
+        str(body["time"]),
+    )
+
+
+def _count(value: int) -> int:
     try:
-        return Entry(
-            families.decode(body["mechanism"]),
-            validate.count("count", body["count"], minimum=1),
-            _threat(body["threat_model"]),
-            str(body["note"]),
-            str(body["time"]),
-        )
-    except KeyError as error:
-        raise ValueError(f"ledger entry must have {error}: line {number} of {name}") from None
+        steps = validate.count("count", value, minimum=1)
+    except OverflowError:  # beyond floats
+        steps = _COUNT_LIMIT
+    if steps >= _COUNT_LIMIT:
+        raise ValueError("count must be a whole number >= 1 and < 2**63, got one beyond")
+    return steps
+
+
+def _require_threat_model(value: object) -> None:
+    if not isinstance(value, ThreatModel):
+        raise ValueError(f"threat_model must be a ThreatModel, got {value!r}")
+
+
+def _require_fitting(mechanism: Mechanism, model: ThreatModel) -> None:
+    """Refuses a mechanism whose own `adjacency` or `coins`, where it has them, are not the model's."""
+    adjacency = "add_remove" if model.adjacency == Adjacency.ADD_REMOVE else "replace"
+    for name, wanted in (("adjacency", adjacency), ("coins", str(model.coins))):
+        own = getattr(mechanism, name, None)
+        if own is not None and own != wanted:
+            raise ValueError(f"mechanism must have the ledger's {name} {wanted}, got {own} of {mechanism!r}")
 
 
 def _threat(data: dict[str, str]) -> ThreatModel:

@@ -5,7 +5,7 @@ apart. Every answer is compared with the truth, and exactdp is run both at its d
 error no larger than the peer's.
 
 Command:       make peers && python -m exactdp.benchmarks.accountant_speed --out speed
-Expected time: six minutes on an idle core.
+Expected time: about seven minutes on an idle core.
 Expected:      aimed at is that a peer with a tight bound takes at least 10 times as long at the same or a
                smaller error, the one written in Rust at least 3 times, that importing takes exactdp under
                0.5 s and no query 1 GiB. The last lines printed say in how many cases that held.
@@ -32,9 +32,9 @@ _PEERS_PYTHON = flags.DEFINE_string(
     "peers_python", ".venv-peers/bin/python", "Interpreter that has the peers; this one if there is none."
 )
 _CASES = flags.DEFINE_list("cases", [], "Only cases whose name contains one of these; all by default.")
-_REPEATS = flags.DEFINE_integer("repeats", 5, "Processes for each library and case; medians.", lower_bound=1)
-_BUDGET = flags.DEFINE_float("budget", 2.0, "Seconds after which a case is not repeated.")
-_LIMIT = flags.DEFINE_float("limit", 20.0, "Seconds after which a process is ended.")
+_REPEATS = flags.DEFINE_integer("repeats", 3, "Processes for each library and case; medians.", lower_bound=1)
+_BUDGET = flags.DEFINE_float("budget", 1.5, "Seconds after which a case is not repeated.")
+_LIMIT = flags.DEFINE_float("limit", 15.0, "Seconds after which a process is ended.")
 _JSON = flags.DEFINE_boolean("json", False, "Print one JSON object instead of the table.")
 _REDRAW = flags.DEFINE_boolean("redraw", False, "Only draw the figure again from the CSV file in --out.")
 

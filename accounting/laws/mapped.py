@@ -41,7 +41,7 @@ class MappedLaw(Law):
         if self.q == 1.0:
             return np.asarray(u, dtype=np.float64)
         near = np.log1p(self.q * np.expm1(np.minimum(u, 30.0)))
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             far = math.log(self.q) + u + np.log1p(np.exp(-np.maximum(u, 30.0) - self._log_odds))
         return np.where(u <= 30.0, near, far)
 
@@ -49,7 +49,7 @@ class MappedLaw(Law):
         """u with log w(u) = log_w; -inf at or below log(1-q)."""
         if self.q == 1.0:
             return log_w
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             near = np.log1p(np.expm1(np.minimum(log_w, 30.0)) / self.q)
             far = log_w - math.log(self.q) + np.log1p((self.q - 1.0) * np.exp(-np.maximum(log_w, 30.0)))
         u = np.where(log_w <= 30.0, near, far)

@@ -29,6 +29,7 @@ class ApproximateDP(atoms.Atomic):
     delta: float
 
     def __post_init__(self) -> None:
+        self.plain()
         validate.non_negative("epsilon", self.epsilon)
         if validate.probability("delta", self.delta) == 1.0:
             raise ValueError(f"delta must be < 1, got {self.delta}")

@@ -117,6 +117,12 @@ class Pair(abc.ABC):
     also gets the contour engine, which is faster and sharper.
     """
 
+    def plain(self) -> None:
+        """Turns NumPy scalars among the parameters into Python numbers: arithmetic is float64 throughout."""
+        for name, value in list(vars(self).items()):
+            if isinstance(value, np.generic):
+                object.__setattr__(self, name, value.item())
+
     @property
     def infinity_mass(self) -> float:
         """P-mass where Q has none."""

@@ -46,6 +46,7 @@ class Dirichlet(base.Pair):
     offset: float
 
     def __post_init__(self) -> None:
+        self.plain()
         validate.positive("scaling", self.scaling)
         validate.positive("offset", self.offset)
 
@@ -113,14 +114,17 @@ class Dirichlet(base.Pair):
         start = -epsilon / r - self._mode
         log_start = float(density.log_value(np.array([start]))[0])
         total, total_error = density.total
-        if not log_start > -panels.DEEPEST:
+        deep = not log_start > -panels.DEEPEST
+        if deep and start < 0.0:
             return 0.0, 1e-300
+        # Far beyond the mode the panels begin where the density does; what lies between is below every float.
+        begin = float(density.edges[-1]) if deep else start
 
         # Until the bracket is 1 to all digits, panels are short on the scale 1 / r too.
         def extra(y: float) -> float:
             return r if r * (start - y) < 42.0 else 0.0
 
-        edges = density.lay(start, rightward=False, depth=45.0, extra=extra)
+        edges = density.lay(min(begin, start), rightward=False, depth=45.0, extra=extra)
         x, log_weight = panels.gauss(16)
         middle, h = 0.5 * (edges[1:] + edges[:-1]), 0.5 * (edges[:-1] - edges[1:])
         y = middle[:, None] + h[:, None] * x[None, :]

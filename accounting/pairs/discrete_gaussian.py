@@ -41,6 +41,7 @@ class DiscreteGaussian(atoms.Atomic):
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
+        self.plain()
         sigma = validate.positive("noise_multiplier", self.noise_multiplier)
         if not 1e-3 <= sigma <= 1e8:
             raise ValueError(f"noise_multiplier must be in [1e-3, 1e8], got {sigma}")

@@ -34,6 +34,7 @@ class DiscreteLaplace(atoms.Atomic):
     sensitivity: int = 1
 
     def __post_init__(self) -> None:
+        self.plain()
         validate.positive("noise_multiplier", self.noise_multiplier)
         validate.positive("sensitivity / noise_multiplier", self.sensitivity / self.noise_multiplier)
         if validate.count("sensitivity", self.sensitivity, minimum=1) > 1_000_000:

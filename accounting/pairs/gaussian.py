@@ -35,6 +35,7 @@ class Gaussian(base.Pair):
     sensitivity: float = 1.0
 
     def __post_init__(self) -> None:
+        self.plain()
         validate.positive("noise_multiplier", self.noise_multiplier)
         validate.positive("sensitivity", self.sensitivity)
         if not 1e-150 < self.mu < 1e150:

@@ -36,6 +36,7 @@ class Laplace(base.Pair):
     sensitivity: float = 1.0
 
     def __post_init__(self) -> None:
+        self.plain()
         validate.positive("noise_multiplier", self.noise_multiplier)
         validate.positive("sensitivity", self.sensitivity)
         validate.positive("sensitivity / noise_multiplier", self.width)

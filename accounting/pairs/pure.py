@@ -31,6 +31,7 @@ class PureDP(atoms.Atomic):
     epsilon: float
 
     def __post_init__(self) -> None:
+        self.plain()
         validate.non_negative("epsilon", self.epsilon)
 
     @property

@@ -48,6 +48,10 @@ def _components(composition: Composition, direction: Direction) -> list[Componen
         if not hasattr(mechanism, "directions"):
             raise ValueError(f"composition must hold pairs or sampled pairs, got {mechanism!r}")
         counts[mechanism] = counts.get(mechanism, 0) + validate.count("num_steps", count)
+    for name in ("adjacency", "coins"):
+        kinds = sorted({str(getattr(m, name)) for m in counts if getattr(m, name, None) is not None})
+        if len(kinds) > 1:
+            raise ValueError(f"composition must be in one threat model, got {name} {' and '.join(kinds)}")
     laws = [(m.directions(), n) for m, n in counts.items() if n > 0]
     known = [(both, n) for both, n in laws if both is not None and any(_tells(law) for law in both)]
     sides = [[(both[i], n) for both, n in known] for i in (0, 1)]
@@ -90,7 +94,7 @@ def epsilon(
       ValueError: bad input.
       ArithmeticError: the chosen `engine` cannot certify this query.
     """
-    validate.open_probability("delta", delta)
+    delta = validate.open_probability("delta", delta)
     _check(engine, tolerance)
     if delta < 1e-300:
         raise ValueError(f"delta must be >= 1e-300, got {delta}")

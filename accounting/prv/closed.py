@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 
+import numpy as np
 from scipy import special
 
 from exactdp.accounting.laws.law import Law
@@ -73,9 +74,15 @@ def _binomial(law: Law, count: int) -> Closed | None:
     if binary is None:
         return None
     (low, p_low, q_low), (high, p_high, q_high) = binary
+    if p_high <= 0.0:
+        return None
     free_p, free_q = p_low + p_high, q_low + q_high
     log_free_p, log_free_q = count * math.log(free_p), count * math.log(free_q)
     infinite = -math.expm1(count * math.log1p(-law.infinity_mass)) if law.infinity_mass else 0.0
+
+    # A Q-mass may be below every float; it is the P-mass times e^-loss.
+    log_p_high = math.log(p_high)
+    log_shares = (min(log_p_high - math.log(free_p), 0.0), min(log_p_high - high - math.log(free_q), 0.0))
 
     def value(epsilon: float) -> tuple[float, float]:
         # The number k of high losses must exceed the least with k high + (count - k) low > epsilon.
@@ -83,18 +90,33 @@ def _binomial(law: Law, count: int) -> Closed | None:
         if least > count:
             return infinite, 4 * EPS * infinite
         k = max(least, 0)
-        p, q = (_tail(k, count, share) for share in (p_high / free_p, q_high / free_q))
-        first = math.exp(log_free_p) * p
-        # e^eps Q(tail) at tiny Q: the factor is put in by logarithms.
-        second = math.exp(min(epsilon + log_free_q + (math.log(q) if q > 0 else -math.inf), 0.0))
-        error = 1e-11 * first + 4 * EPS * first * (abs(epsilon) + abs(log_free_p) + abs(log_free_q))
-        if q == 0.0 and k > 0:
-            error += first  # underflow: the second term is anywhere below the first
+        (log_p, p_slip), (log_q, q_slip) = (_log_tail(k, count, share) for share in log_shares)
+        first = math.exp(log_free_p + log_p)
+        second = math.exp(min(epsilon + log_free_q + log_q, 0.0))
+        slip = 4 * EPS * (abs(epsilon) + abs(log_free_p) + abs(log_free_q) + abs(log_p) + abs(log_q))
+        error = first * (p_slip + slip) + min(first, second) * (q_slip + slip)
         return infinite + max(first - second, 0.0), error + 4 * EPS * infinite
 
     return Closed(value, count * high)
 
 
-def _tail(k: int, count: int, share: float) -> float:
-    """P(Binomial(count, share) >= k)."""
-    return 1.0 if k <= 0 else float(special.betainc(k, count - k + 1, share))
+def _log_tail(k: int, count: int, log_share: float) -> tuple[float, float]:
+    """log P(Binomial(count, exp(log_share)) >= k), and a bound of its absolute error."""
+    if k <= 0:
+        return 0.0, 0.0
+    share = math.exp(log_share)
+    value = float(special.betainc(k, count - k + 1, share))
+    if value > 1e-290:
+        return math.log(value), 1e-11
+    # Far above the mean the terms fall at least geometrically; they are summed by their logarithms.
+    j = np.arange(k, min(count, k + 20_000) + 1, dtype=np.float64)
+    size = special.gammaln(count + 1.0) + special.gammaln(j + 1.0) + special.gammaln(count - j + 1.0)
+    log_terms = special.gammaln(count + 1.0) - special.gammaln(j + 1.0) - special.gammaln(count - j + 1.0)
+    log_terms = log_terms + j * log_share + (count - j) * math.log1p(-share)
+    peak = float(log_terms.max())
+    total = peak + math.log(float(np.exp(log_terms - peak).sum()))
+    left_out = 0.0
+    if j[-1] < count:
+        ratio = (count - j[-1]) / (j[-1] + 1.0) * share / (1.0 - share)
+        left_out = math.exp(float(log_terms[-1]) - total) * ratio / max(1.0 - ratio, EPS)
+    return total, left_out + 4 * EPS * (float(size[0]) + abs(total)) + 1e-12

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 from exactdp.accounting import validate
 from exactdp.accounting.laws.fixed_size import FixedSizeLaw
@@ -44,6 +45,9 @@ class FixedSize:
 
     pair: Pair
     sampling_probability: float
+
+    adjacency: ClassVar[str | None] = "replace"
+    coins: ClassVar[str | None] = "hidden"
 
     def __post_init__(self) -> None:
         if not isinstance(self.pair, Pair):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 from exactdp.accounting import validate
 from exactdp.accounting.laws import mapped
@@ -29,6 +30,9 @@ class PoissonHidden:
 
     pair: Pair
     sampling_probability: float
+
+    adjacency: ClassVar[str | None] = "add_remove"
+    coins: ClassVar[str | None] = "hidden"
 
     def __post_init__(self) -> None:
         validate.probability("sampling_probability", self.sampling_probability)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 from exactdp.accounting import validate
 from exactdp.accounting.laws.law import Law
@@ -46,6 +47,9 @@ class PoissonReplaceGaussian:
 
     noise_multiplier: float
     sampling_probability: float
+
+    adjacency: ClassVar[str | None] = "replace"
+    coins: ClassVar[str | None] = "hidden"
 
     def __post_init__(self) -> None:
         validate.positive("noise_multiplier", self.noise_multiplier)

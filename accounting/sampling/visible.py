@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import ClassVar
 
 from exactdp.accounting import validate
 from exactdp.accounting.laws.law import Law
@@ -39,6 +40,9 @@ class PoissonVisible:
 
     pair: Pair
     sampling_probability: float
+
+    adjacency: ClassVar[str | None] = None
+    coins: ClassVar[str | None] = "visible"
 
     def __post_init__(self) -> None:
         if not isinstance(self.pair, Pair):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
+import sys
 import tomllib
 from collections.abc import Mapping
 from fractions import Fraction
@@ -15,6 +17,7 @@ from typing import Any
 
 from exactdp.accounting import validate
 from exactdp.benchmarks.setting.families import FAMILIES, PARAMETERS
+from exactdp.benchmarks.setting.magnitude import LARGEST, representable
 from exactdp.benchmarks.setting.setting import ADJACENCIES, Setting, Unsupported
 
 _TEXT = ("name", "source", "mechanism", "adjacency", "coins", "note")
@@ -70,11 +73,19 @@ def load(path: str | Path) -> list[Claim]:
         rule and value.
     """
     try:
-        document = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"claims file must be readable text, got {path} ({error})") from error
+    try:
+        document = tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError(
+            f"claims file must be valid TOML, got {path}: its arrays or tables are nested too deeply"
+        ) from error
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"claims file must be valid TOML, got {path}: {error}") from error
+    except ValueError as error:  # Python reads no whole number of more digits than its own limit
+        raise ValueError(f"{path}: {_too_long(text) or error}") from error
     return parse(document, source=str(path))
 
 
@@ -106,6 +117,17 @@ def parse(document: Mapping[str, Any], *, source: str) -> list[Claim]:
     return claims
 
 
+def _too_long(text: str) -> str:
+    """Where in `text` the first whole number too long for Python stands; empty where there is none."""
+    limit = sys.get_int_max_str_digits()
+    found = re.search(rf"([\w.-]+)\s*=\s*[+-]?(\d[\d_]{{{limit},}})", text)
+    if found is None:
+        return ""
+    claim = text.count("[[claim]]", 0, found.start())
+    digits = len(found[2].replace("_", ""))
+    return f"claim {claim}: {found[1]} must be a number below {LARGEST}, got one of {digits} digits"
+
+
 def _claim(entry: Mapping[str, Any]) -> Claim:
     for key in entry:
         if key not in (*_TEXT, *_NUMBERS, "claimed"):
@@ -116,6 +138,8 @@ def _claim(entry: Mapping[str, Any]) -> Claim:
     for key in _TEXT:
         if key in entry and (not isinstance(entry[key], str) or not entry[key].strip() and key != "note"):
             raise ValueError(f"{key} must be text that is not empty, got {entry[key]!r}")
+    if not entry["name"].isprintable():
+        raise ValueError(f"name must be printable, got {entry['name']!r}")
     for key in _NUMBERS:
         if key in entry:
             _plain_number(key, entry[key])
@@ -124,6 +148,8 @@ def _claim(entry: Mapping[str, Any]) -> Claim:
     validate.one_of("coins", entry["coins"], ("hidden", "visible", "none"))
     rounding = validate.non_negative("rounding", entry.get("rounding", 0.0))
     quantity, value, epsilon, delta, parameters = _claimed(entry)
+    if rounding >= value / 2.0:
+        raise ValueError(f"rounding must be below half the claimed {quantity} ({value}), got {rounding}")
     q = _sampling_probability(entry)
     _check_coins(entry["coins"], q)
     reason, setting = "", None
@@ -155,6 +181,7 @@ def _claim(entry: Mapping[str, Any]) -> Claim:
 def _plain_number(key: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"{key} must be a number, got {value!r}")
+    representable(key, value)
 
 
 def _claimed(entry: Mapping[str, Any]) -> tuple[str, float, float | None, float | None, dict[str, float]]:

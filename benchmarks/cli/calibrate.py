@@ -39,6 +39,7 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     parameter: str = arguments.parameter or FAMILIES[arguments.mechanism].calibrated
     epsilon = validate.positive("epsilon", arguments.epsilon)
     delta = validate.open_probability("delta", arguments.delta)
+    calibration.check(arguments.mechanism, parameter)
     given = getattr(arguments, parameter)
     # A flag without a default is None unless it was given; the other two have 1 by default.
     if given is not None and (parameter in FAMILIES[arguments.mechanism].required or given != 1):
@@ -48,7 +49,6 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
         setting = flags.setting(arguments, sampling_probability=0.5)
     else:
         setting = flags.setting(arguments, **{parameter: _PLACEHOLDER})
-    calibration.check(setting, parameter)
     start = time.perf_counter()
     found = calibration.solve(setting, parameter, epsilon=epsilon, delta=delta)
     seconds = time.perf_counter() - start

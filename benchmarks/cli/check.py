@@ -20,7 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "claims", metavar="claims.toml", help="the file of claims (benchmarks/claims/README.md)"
     )
-    parser.add_argument("--out", metavar="DIR", help="also write claims.csv and a figure (PDF, PNG) into DIR")
+    parser.add_argument(
+        "--out",
+        type=flags.directory,
+        metavar="DIR",
+        help="also write claims.csv and a figure (PDF, PNG) into DIR",
+    )
     flags.add_json(parser)
 
 

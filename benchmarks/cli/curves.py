@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 
+from exactdp.benchmarks.cli import flags
+
 HELP = "figures and tables of the three papers: printed bound beside exact one"
 EXAMPLES = """\
   exactdp curves --out curves
@@ -15,7 +17,11 @@ An interrupted run goes on where it stopped; what other parameters or other code
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the flags."""
     parser.add_argument(
-        "--out", required=True, metavar="DIR", help="where index.html, CSV, PDF and PNG files go"
+        "--out",
+        type=flags.directory,
+        required=True,
+        metavar="DIR",
+        help="where index.html, CSV, PDF and PNG files go",
     )
     parser.add_argument("--papers", metavar="NAMES", help="comma-separated; all three when left out")
     parser.add_argument(

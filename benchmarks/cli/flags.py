@@ -20,6 +20,13 @@ def numbers(text: str) -> list[float]:
     return [float(part) for part in text.split(",")]
 
 
+def directory(text: str) -> str:
+    """The name of a directory; an empty one would stand for the current directory unnoticed."""
+    if not text:
+        raise argparse.ArgumentTypeError(f"must be the name of a directory, got {text!r}")
+    return text
+
+
 @dataclasses.dataclass(frozen=True)
 class Flag:
     """How one flag is read and described."""
@@ -43,7 +50,7 @@ FLAGS: Mapping[str, Flag] = {
     "num_steps": Flag("number of steps released (1)", default=1),
     "delta": Flag("delta in (0, 1)"),
     "epsilon": Flag("epsilon >= 0"),
-    "fpr": Flag("false positive rates in [0, 1], comma-separated"),
+    "fpr": Flag("false positive rates, 0 or in [1e-300, 1], comma-separated"),
     "adjacency": Flag("neighbouring data sets (add_remove)", str, "add_remove", ADJACENCIES),
     "coins": Flag("does the adversary see which records were sampled? (hidden: no)", str, "hidden", COINS),
     "accountant": Flag(

@@ -1,7 +1,7 @@
 """Entry of `exactdp`: finds the sub-command, runs it, prints its answer.
 
-Exit status: 0; 1 where `check` found a claim violated, or a number could not be certified; 2 for bad input,
-with a message on stderr that names the flag, the rule and the value; 130 when interrupted.
+Exit status: 0; 1 where `check` found a claim violated, or a number could not be certified or written; 2 for
+bad input, with a message on stderr that names the flag, the rule and the value; 130 when interrupted.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -80,14 +81,22 @@ def main(arguments: argparse.Namespace) -> int:
         return 130
     try:
         print(text, flush=True)
-    except BrokenPipeError:  # the reader went away (`| head`); nothing is left to say
+    except OSError as error:
+        # What is left in the buffer would fail once more when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):  # there the reader went away (`| head`): nothing to say
+            message = f"the answer could not be written: {error.strerror}"
+            print(f"exactdp {arguments.command}: {message}", file=sys.stderr)
+            return 1
     return status
 
 
 def run() -> None:
     """Console entry point."""
-    app.run(main, flags_parser=lambda argv: parser(argv[1:]).parse_args(argv[1:]))
+    with warnings.catch_warnings():
+        # Overflow and the like are dealt with where they arise; the answer says what is certified.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        app.run(main, flags_parser=lambda argv: parser(argv[1:]).parse_args(argv[1:]))
 
 
 if __name__ == "__main__":

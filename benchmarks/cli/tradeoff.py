@@ -14,6 +14,9 @@ EXAMPLES = """\
   exactdp tradeoff gaussian --noise_multiplier 1 --sampling_probability 0.01 --num_steps 1000 --fpr 0.01,0.1
   exactdp tradeoff laplace --noise_multiplier 10 --num_steps 100 --fpr 0.001,0.01,0.1 --json"""
 
+# The slope of the curve, exp(epsilon), leaves the range of floats for rates much smaller than this.
+_SMALLEST_RATE = 1e-300
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the flags."""
@@ -26,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     """Computes the trade-off curve, certified, at the given rates."""
     setting = flags.setting(arguments)
-    rates = [validate.probability("fpr", rate) for rate in arguments.fpr]
+    rates = [_rate(rate) for rate in arguments.fpr]
     keywords = {}
     if arguments.tolerance is not None:
         keywords["tolerance"] = validate.open_probability("tolerance", arguments.tolerance)
@@ -60,3 +63,10 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
         engine=engine,
         seconds=seconds,
     ), 0
+
+
+def _rate(value: float) -> float:
+    rate = validate.probability("fpr", value)
+    if 0.0 < rate < _SMALLEST_RATE:
+        raise ValueError(f"fpr must be 0 or at least {_SMALLEST_RATE:g}, got {rate:g}")
+    return rate

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from exactdp.accounting import validate
+from exactdp.benchmarks.setting.families import FAMILIES
 from exactdp.benchmarks.setting.setting import Setting
 
 if TYPE_CHECKING:
@@ -22,18 +24,17 @@ _SEARCHES: Mapping[str, tuple[bool, tuple[float, float], float, bool]] = {
 PARAMETERS = tuple(_SEARCHES)
 
 
-def check(setting: Setting, parameter: str) -> None:
-    """Refuses a parameter that the setting does not have.
+def check(mechanism: str, parameter: str) -> None:
+    """Refuses a parameter that settings of this mechanism do not have.
 
     Raises:
       ValueError: it is refused.
     """
     validate.one_of("parameter", parameter, PARAMETERS)
-    own = [name for name in PARAMETERS if name in (*setting.parameters, "sampling_probability", "num_steps")]
+    known = (*FAMILIES[mechanism].required, "sampling_probability", "num_steps")
+    own = [name for name in PARAMETERS if name in known]
     if parameter not in own:
-        raise ValueError(
-            f"parameter must be one of {', '.join(own)} for {setting.mechanism}, got {parameter}"
-        )
+        raise ValueError(f"parameter must be one of {', '.join(own)} for {mechanism}, got {parameter}")
 
 
 def solve(setting: Setting, parameter: str, *, epsilon: float, delta: float) -> Calibrated:
@@ -51,8 +52,11 @@ def solve(setting: Setting, parameter: str, *, epsilon: float, delta: float) -> 
     """
     from exactdp.accounting.calibrate import calibrate
 
-    check(setting, parameter)
+    check(setting.mechanism, parameter)
     increasing, limits, start, whole = _SEARCHES[parameter]
+    if "delta0" in setting.parameters:
+        least = int(limits[0]) if whole else limits[0]
+        _check_delta0(setting.replaced(**{parameter: least}), delta)
     return calibrate(
         lambda value: setting.replaced(**{parameter: int(value) if whole else value}).composition(),
         parameter=parameter,
@@ -63,3 +67,15 @@ def solve(setting: Setting, parameter: str, *, epsilon: float, delta: float) -> 
         start=start,
         whole=whole,
     )
+
+
+def _check_delta0(least: Setting, delta: float) -> None:
+    """Refuses a delta that even the most private setting of the search exceeds by its steps' delta0 alone."""
+    q, steps, delta0 = least.sampling_probability, least.num_steps, least.parameters["delta0"]
+    lost = -math.expm1(steps * math.log1p(-q * delta0))
+    if lost > delta:
+        factors = f"{steps} x {delta0:g}" + (f" x sampling_probability {q:g}" if least.sampled else "")
+        raise ValueError(
+            f"delta must be at least {lost:.6g}, as num_steps x delta0 ({factors}) "
+            f"is lost at any epsilon0, got {delta:g}"
+        )

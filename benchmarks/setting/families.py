@@ -21,6 +21,13 @@ def _at_least_one(name: str, value: object) -> float:
     return float(validate.count(name, value, minimum=1))
 
 
+def _below_one(name: str, value: object) -> float:
+    number = validate.probability(name, value)
+    if number == 1.0:
+        raise ValueError(f"{name} must be in [0, 1), got {value}")
+    return number
+
+
 @dataclasses.dataclass(frozen=True)
 class Family:
     """One mechanism.
@@ -139,7 +146,7 @@ FAMILIES: Mapping[str, Family] = {
         Family(
             "approximate",
             "any mechanism known to be (epsilon0, delta0)-DP",
-            {"epsilon0": validate.non_negative, "delta0": validate.probability},
+            {"epsilon0": validate.non_negative, "delta0": _below_one},
             {},
             _approximate,
             "the output of the mechanism",

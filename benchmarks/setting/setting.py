@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from exactdp.accounting import validate
 from exactdp.accounting.threat import Adjacency, Coins, ThreatModel
 from exactdp.benchmarks.setting.families import FAMILIES, PARAMETERS, Family
+from exactdp.benchmarks.setting.magnitude import representable
 
 if TYPE_CHECKING:
     from exactdp.accounting.pairs.base import Pair
@@ -51,7 +52,8 @@ class Setting:
         object.__setattr__(self, "parameters", checked)
         q = validate.probability("sampling_probability", self.sampling_probability)
         object.__setattr__(self, "sampling_probability", q)
-        object.__setattr__(self, "num_steps", validate.count("num_steps", self.num_steps))
+        steps = validate.count("num_steps", representable("num_steps", self.num_steps))
+        object.__setattr__(self, "num_steps", steps)
         validate.one_of("adjacency", self.adjacency, ADJACENCIES)
         validate.one_of("coins", self.coins, COINS)
         if self._hidden_replacement and self.mechanism != "gaussian":
@@ -123,8 +125,8 @@ class Setting:
             adjacency = Adjacency.REPLACE_LABEL_PUBLIC
         if self.mechanism == "dirichlet" and not self._vertices_are_worst():
             released += (
-                " (inputs one-hot in two classes only: with an offset below 1/2 and this scaling, other inputs of "
-                "three or more classes may be told apart better)"
+                " (inputs one-hot in two classes only: with an offset below 1/2 and this scaling, other "
+                "inputs of three or more classes may be told apart better)"
             )
         coins = Coins(self.coins) if self.sampled else Coins.NONE
         if coins is Coins.VISIBLE:

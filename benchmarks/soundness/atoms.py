@@ -10,7 +10,7 @@ import numpy as np
 from flint import acb, arb
 
 from exactdp.benchmarks.soundness import families
-from exactdp.benchmarks.soundness.contour import Guide, OutOfReachError, log_abs
+from exactdp.benchmarks.soundness.contour import Guide, OutOfReachError
 from exactdp.benchmarks.soundness.families import LN10, Mechanism
 
 Atoms = list[tuple[arb, arb]]  # (mass under P, mass under Q) of each outcome
@@ -169,10 +169,12 @@ class Lattice(Mechanism):
         step = 2 * arb.pi() / (self.spacing * nodes)
         weights = [p * (s * self.spacing * i).exp() for p, i in zip(self.p, self.indices, strict=True)]
         losses = [self.spacing * i for i in self.indices]
-        total, start, size = acb(0), 0, 64
-        while start <= nodes // 2:
+        needed = self._needed(tau, count, nodes, (digits + 25) * LN10)
+        total, size = acb(0), 128
+        for start in range(0, nodes // 2 + 1, size):
             size = min(size, nodes // 2 + 1 - start)
-            peak = -math.inf
+            if not needed[start : start + size].any():
+                continue
             for j, m in enumerate(families.exponential_sums(weights, losses, step, start, size), start):
                 z = acb(s, step * j)
                 kernel = 1 / (1 - (-z * self.spacing).exp()) - (epsilon - first).exp() / (
@@ -180,9 +182,19 @@ class Lattice(Mechanism):
                 )
                 term = m**count * (z * (offset - first)).exp() * kernel
                 total += term if j == 0 else 2 * term
-                peak = max(peak, log_abs(term))
-            start += size
-            size = max(64, start // 2)
-            if count > 200 and peak < log_abs(total) - (digits + 10) * LN10:
-                break
         return total.real / nodes
+
+    def _needed(self, tau: float, count: int, nodes: int, tolerance: float) -> np.ndarray:
+        """Which nodes have |M|^T above e^-tolerance of its peak; |M| may revive far from the real axis."""
+        logw = self._logp + tau * self._loss
+        w = np.exp(logw - np.max(logw))
+        w /= np.sum(w)
+        shifts = np.array(self.indices) - self.indices[int(np.argmax(w))]
+        needed = np.empty(nodes // 2 + 1, dtype=bool)
+        for start in range(0, needed.size, 4096):
+            j = np.arange(start, min(start + 4096, needed.size))
+            angle = 2 * math.pi / nodes * np.multiply.outer(j, shifts)
+            # rounding of 1e-15 in |M| is nothing against the tolerance unless |M|^T is below it anyway
+            size = np.hypot(np.cos(angle) @ w, np.sin(angle) @ w) + 1e-14
+            needed[j] = count * np.log(size) > -tolerance
+        return needed

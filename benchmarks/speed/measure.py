@@ -127,6 +127,20 @@ def truth_of(case: Case, ours: Sequence[Job], known: float | None) -> float | li
     return 0.5 * (low + high)
 
 
+def doubt(case: Case, ours: Sequence[Job], known: float | None) -> float:
+    """How far the reference may be from the truth, in the units of `error`."""
+    if case.query == "delta_curve":
+        return 1e-6
+    if known is not None and case.query == "epsilon":
+        return 1e-12 * max(known, 1.0)
+    widths = [
+        float(job.reports[0]["upper"]) - float(job.reports[0]["lower"])
+        for job in ours
+        if job.reports and job.status == "ok"
+    ]
+    return 0.5 * min((abs(width) for width in widths), default=math.inf) + 1e-12
+
+
 def matched_tolerance(case: Case, peer_error: float, ours: Job) -> float | None:
     """The width to ask exactdp for so that its error is at most the peer's; None where its default serves.
 

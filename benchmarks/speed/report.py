@@ -33,13 +33,14 @@ def rows(jobs: Sequence[Job], known: Callable[[Case], float | None]) -> list[Row
     for job in jobs:
         ours = next(j for j in jobs if j.case is job.case and j.library == OURS and j.tolerance is None)
         mine = [j for j in jobs if j.case is job.case and j.library == OURS]
-        row = _row(job, measure.truth_of(job.case, mine, known(job.case)))
+        truth, doubt = (f(job.case, mine, known(job.case)) for f in (measure.truth_of, measure.doubt))
+        row = _row(job, truth, doubt)
         if job.library != OURS and row["error"] is not None and ours.status == "ok":
             # Asked for by the error known then; the truth may have become sharper since.
             first = measure.truth_of(job.case, [ours], known(job.case))
             wanted = measure.matched_tolerance(job.case, _first_error(job, first, row["error"]), ours)
             matched = next((j for j in mine if j.tolerance == wanted and j.status == "ok"), ours)
-            _compare(row, matched, ours, measure.truth_of(job.case, mine, known(job.case)))
+            _compare(row, matched, ours, truth, doubt)
         found.append(row)
     return found
 
@@ -49,7 +50,7 @@ def _first_error(job: Job, truth: float | list[float] | None, otherwise: float) 
     return otherwise if truth is None or upper is None else measure.error(job.case, upper, truth)
 
 
-def _row(job: Job, truth: float | list[float] | None) -> Row:
+def _row(job: Job, truth: float | list[float] | None, doubt: float) -> Row:
     upper = job.upper()
     error = None
     if truth is not None and upper is not None and job.status == "ok":
@@ -59,7 +60,7 @@ def _row(job: Job, truth: float | list[float] | None) -> Row:
         case=job.case.name, query=job.case.query, num_steps=job.case.num_steps, delta=job.case.delta,
         sweep=int(job.case.sweep), library=job.library, version=job.reports[0].get("version", ""),
         tolerance=job.tolerance, status=job.status, engine=job.reports[0].get("engine", ""),
-        upper=_last(upper), truth=_last(truth), error=error, tight=int(is_tight(job, error)),
+        upper=_last(upper), truth=_last(truth), error=error, tight=int(is_tight(job, error, doubt)),
         seconds=job.median("seconds"), cpu_seconds=job.median("cpu_seconds"),
         import_seconds=job.median("import_seconds"), peak_mib=job.median("peak_mib"),
         runs=len(job.reports), note=job.reports[0].get("note", ""),
@@ -67,19 +68,22 @@ def _row(job: Job, truth: float | list[float] | None) -> Row:
     return row
 
 
-def is_tight(job: Job, error: float | None) -> bool:
-    """Whether the answer is not below the truth, and within 2 % of it (a curve: above it everywhere)."""
+def is_tight(job: Job, error: float | None, doubt: float) -> bool:
+    """Whether the answer is not below the truth, and within 2 % of it (a curve: above it everywhere).
+
+    Args:
+      job: what answered.
+      error: signed error of the answer.
+      doubt: how far the reference may be from the truth.
+    """
     if error is None or not math.isfinite(error):
         return False
     upper = job.upper()
     size = max(abs(upper), 0.01) if isinstance(upper, float) and job.case.query == "epsilon" else 1.0
-    if job.case.query == "delta_curve":
-        return error >= -1e-6
-    # What the reference itself may be off by, where it is not one of 40 digits.
-    return -1e-6 * size <= error <= LOOSE * size
+    return -doubt <= error and (job.case.query == "delta_curve" or error <= LOOSE * size)
 
 
-def _compare(row: Row, matched: Job, default: Job, truth: float | list[float] | None) -> None:
+def _compare(row: Row, matched: Job, default: Job, truth: float | list[float] | None, doubt: float) -> None:
     seconds, ours = row["cpu_seconds"], matched.median("cpu_seconds")
     upper = matched.upper()
     row["ours_seconds"] = ours
@@ -93,6 +97,8 @@ def _compare(row: Row, matched: Job, default: Job, truth: float | list[float] | 
     if row["tight"]:
         wanted = RUST_TARGET if row["library"] in RUST else TARGET
         row["target"] = "met" if row["ratio"] >= wanted else f"missed: {row['ratio']:.1f} < {wanted:g}"
+        if abs(row["ours_error"] or 0.0) > max(abs(row["error"]), doubt):
+            row["target"] = f"missed: error {row['ours_error']:.1e} is the larger one"
 
 
 def _last(value: float | list[float] | None) -> float | None:

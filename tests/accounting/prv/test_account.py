@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from exactdp.accounting import prv
+from exactdp.accounting import prv, rdp
 from exactdp.accounting.interval import Interval
+from exactdp.accounting.pairs.dirichlet import Dirichlet
 from exactdp.accounting.pairs.gaussian import Gaussian
 from exactdp.accounting.pairs.laplace import Laplace
 from exactdp.accounting.pairs.pure import PureDP
 from exactdp.accounting.sampling.hidden import PoissonHidden
+from exactdp.accounting.sampling.replace import PoissonReplaceGaussian
 from exactdp.accounting.sampling.visible import PoissonVisible
 
 SAMPLED = PoissonHidden(Gaussian(1.0), 0.01)
@@ -204,3 +208,37 @@ BAD = [
 def test_bad_input_names_the_argument(call: Any, name: str) -> None:
     with pytest.raises(ValueError, match=name):
         call()
+
+
+def test_threat_models_are_never_mixed() -> None:
+    with pytest.raises(ValueError, match="coins hidden and visible"):
+        prv.epsilon([(SAMPLED, 3), (PoissonVisible(Gaussian(1.0), 0.1), 3)], delta=1e-5)
+    with pytest.raises(ValueError, match="adjacency add_remove and replace"):
+        prv.epsilon([(SAMPLED, 3), (PoissonReplaceGaussian(1.0, 0.1), 3)], delta=1e-5)
+
+
+def test_single_precision_parameters_are_taken_at_their_value() -> None:
+    single = np.float32(1.1)
+    assert prv.epsilon([(Gaussian(single), 3)], delta=1e-5) == prv.epsilon(
+        [(Gaussian(float(single)), 3)], delta=1e-5
+    )
+
+
+@pytest.mark.parametrize("scaling", [1e3, 1.5e3, 1e5])
+def test_steep_dirichlet_draws_are_not_private(scaling: float) -> None:
+    # delta(1) is 1 to all digits; Renyi's bound is an independent upper end for epsilon.
+    composition = [(Dirichlet(scaling, 3.0), 1)]
+    assert prv.delta(composition, epsilon=1.0).lower > 1.0 - 1e-9
+    found = prv.epsilon(composition, delta=1e-5)
+    assert found.width <= 1e-6 * found.upper
+    curve = functools.partial(rdp.dirichlet, scaling=scaling, offset=3.0)
+    assert found.lower <= rdp.epsilon([(curve, 1)], delta=1e-5).value
+
+
+@pytest.mark.parametrize(("epsilon0", "count"), [(100.0, 10), (1000.0, 10), (40.0, 300)])
+def test_large_pure_losses(epsilon0: float, count: int) -> None:
+    # P(all answers true) is 1 to 1e-17: delta(eps) = 1 - e^(eps - top) just below the top.
+    found = prv.epsilon([(PureDP(epsilon0), count)], delta=1e-5)
+    truth = count * epsilon0 + math.log1p(-1e-5)
+    assert found.lower - 1e-9 * truth <= truth <= found.upper + 1e-9 * truth
+    assert found.width <= 1e-6 * truth

@@ -56,7 +56,7 @@ def test_epsilon() -> None:
 
 
 def test_delta() -> None:
-    claim = parse(delta=..., epsilon=1.0, claimed={"delta": 1e-6})
+    claim = parse(delta=..., epsilon=1.0, claimed={"delta": 1e-6}, rounding=...)
     assert (claim.quantity, claim.value, claim.delta, claim.epsilon) == ("delta", 1e-6, None, 1.0)
 
 
@@ -93,10 +93,17 @@ def test_what_cannot_be_accounted_for_is_kept_with_its_reason() -> None:
     [
         ({"name": ...}, "name must be given"),
         ({"name": ""}, "name must be text that is not empty, got ''"),
+        ({"name": "a\x1b[31mb"}, r"name must be printable, got 'a.x1b\[31mb'"),
+        ({"name": "a\nb"}, "name must be printable, got 'a.nb'"),
         ({"source": 3}, "source must be text that is not empty, got 3"),
         ({"mechanism": "cauchy"}, "mechanism must be one of .*got 'cauchy'"),
         ({"mechansim": "gaussian"}, "mechansim must be a key of the format"),
         ({"noise_multiplier": -1.0}, "noise_multiplier must be finite and > 0, got -1"),
+        (
+            {"noise_multiplier": 10**400},
+            r"noise_multiplier must be a number below 1.8e.308, got about 10\*\*400",
+        ),
+        ({"num_steps": -(10**400)}, r"num_steps must be a number below 1.8e.308, got about -10\*\*400"),
         ({"noise_multiplier": "1"}, "noise_multiplier must be a number, got '1'"),
         ({"noise_multiplier": ...}, "noise_multiplier must be given for gaussian"),
         ({"scaling": 1.0}, "scaling must be left out for gaussian"),
@@ -137,6 +144,15 @@ def test_what_cannot_be_accounted_for_is_kept_with_its_reason() -> None:
             "claimed.noise_multiplier must go with a noise mechanism",
         ),
         ({"rounding": -0.1}, "rounding must be finite and >= 0, got -0.1"),
+        ({"rounding": 1.0}, r"rounding must be below half the claimed epsilon \(2.0\), got 1.0"),
+        (
+            {"claimed": {"delta": 1e-5}, "delta": ..., "epsilon": 1.0},
+            r"rounding must be below half the claimed delta \(1e-05\), got 0.005",
+        ),
+        (
+            {**NOISE, "rounding": 0.6},
+            r"rounding must be below half the claimed noise_multiplier \(1.0\), got 0.6",
+        ),
         ({"rounding": float("nan")}, "rounding must be a number, got nan"),
     ],
 )
@@ -168,6 +184,11 @@ def test_all_errors_are_reported_at_once() -> None:
         ("claim = 3", "claim must be an array"),
         ("other = 3", "top level must hold"),
         ("[[claim]", "must be valid TOML"),
+        (f"a={'[' * 100_000}{']' * 100_000}", "claims.toml: .*nested"),
+        (
+            f"[[claim]]\n[[claim]]\nclaimed = {{ epsilon = 1{'0' * 5000} }}",
+            "claims.toml: claim 2: epsilon must be a number below 1.8e.308, got one of 5001 digits",
+        ),
     ],
 )
 def test_bad_files(tmp_path: Path, text: str, message: str) -> None:

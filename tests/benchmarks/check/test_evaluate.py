@@ -65,13 +65,14 @@ def test_delta_is_asked_at_the_claims_epsilon() -> None:
 
 def test_noise_is_judged_at_its_largest_reading_and_shown_as_printed() -> None:
     exact = Injected()
-    (one,) = results(changed(**NOISE, rounding=0.5), exact=exact)
-    assert exact.asked == [("epsilon", 1.0, 1e-5), ("epsilon", 1.5, 1e-5), ("noise_multiplier", 2.0, 1e-5)]
-    assert one.exact == Interval(1.0, 1.0)
+    entry = changed(**{**NOISE, "claimed": {"noise_multiplier": 0.75, "epsilon": 2.0}}, rounding=0.25)
+    (one,) = results(entry, exact=exact)
+    assert exact.asked == [("epsilon", 0.75, 1e-5), ("epsilon", 1.0, 1e-5), ("noise_multiplier", 2.0, 1e-5)]
+    assert one.exact == Interval(1.0 / 0.75, 1.0 / 0.75)
     assert one.needed == 0.5
-    # The claimed noise is twice the needed one, but no further away than its rounding.
+    # The claimed noise is half as much again as the needed one, but no further away than its rounding.
     assert one.verdict.text == "holds, tight"
-    assert one.verdict.ratio == 2.0
+    assert one.verdict.ratio == 1.5
 
 
 def test_noise_that_does_not_suffice_is_violated_even_when_rounded_in_its_favour() -> None:
@@ -107,7 +108,7 @@ def several() -> list[evaluate.Result]:
         changed(name="violated", noise_multiplier=0.1),
         changed(name="noise", **NOISE),
         changed(name="no pair", mechanism="laplace", adjacency="replace"),
-        changed(name="delta", delta=..., epsilon=3.0, claimed={"delta": 1e-2}),
+        changed(name="delta", delta=..., epsilon=3.0, claimed={"delta": 1e-2}, rounding=0.004),
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
+
 import pytest
 
 from exactdp.benchmarks.cli import main
@@ -34,6 +37,8 @@ TABLE = [
     (f"{GOOD} --num_steps -1", "num_steps must be a whole number >= 0, got -1"),
     (f"{GOOD} --num_steps 1.5", "num_steps must be a whole number >= 0, got 1.5"),
     (f"{GOOD} --num_steps inf", "num_steps must be a whole number >= 0, got inf"),
+    (f"{GOOD} --num_steps 1{'0' * 400}", "num_steps must be a number below 1.8e+308, got about 10**400"),
+    (f"{GOOD} --num_steps 1{'0' * 5000}", "num_steps must be a whole number >= 0, got inf"),
     (f"{GOOD} --adjacency swap", "--adjacency: invalid choice: 'swap'"),
     (f"{GOOD} --coins none", "--coins: invalid choice: 'none'"),
     (f"{GOOD} --tolerance 0", "tolerance must be finite and > 0, got 0"),
@@ -54,11 +59,16 @@ TABLE = [
         "epsilon discrete_gaussian --noise_multiplier 1 --sensitivity 1.5 --delta 1e-5",
         "sensitivity must be a whole",
     ),
+    ("epsilon approximate --epsilon0 0.1 --delta0 1 --delta 1e-5", "delta0 must be in [0, 1), got 1"),
     ("epsilon dirichlet --scaling 1 --delta 1e-5", "offset must be given for dirichlet"),
     ("delta gaussian --noise_multiplier 1 --epsilon=-1", "epsilon must be finite and >= 0, got -1"),
     ("delta gaussian --noise_multiplier 1 --epsilon inf", "epsilon must be finite and >= 0, got inf"),
     ("delta gaussian --noise_multiplier 1", "the following arguments are required: --epsilon"),
     ("tradeoff gaussian --noise_multiplier 1 --fpr 0.1,1.5", "fpr must be in [0, 1], got 1.5"),
+    (
+        "tradeoff gaussian --noise_multiplier 1 --fpr 0,5e-324",
+        "fpr must be 0 or at least 1e-300, got 4.94066e-324",
+    ),
     ("tradeoff gaussian --noise_multiplier 1 --fpr 0.1,,2", "--fpr: invalid numbers value: '0.1,,2'"),
     ("calibrate gaussian --epsilon 0 --delta 1e-5", "epsilon must be finite and > 0, got 0"),
     ("calibrate gaussian --epsilon 1 --delta 2", "delta must be in (0, 1), got 2"),
@@ -74,7 +84,11 @@ TABLE = [
     ),
     (
         "calibrate gaussian --epsilon 1 --delta 1e-5 --parameter scaling",
-        "scaling must be left out for gaussian",
+        "parameter must be one of noise_multiplier, sampling_probability, num_steps for gaussian, got sc",
+    ),
+    (
+        "calibrate approximate --epsilon 1 --delta 1e-5 --delta0 1e-6 --num_steps 100",
+        "delta must be at least 9.99951e-05, as num_steps x delta0 (100 x 1e-06) is lost at any epsilon0",
     ),
     (
         "calibrate laplace --epsilon 1 --delta 1e-5 --noise_multiplier 1 --adjacency replace"
@@ -91,21 +105,28 @@ TABLE = [
         "curves --out /tmp --papers dirichlet,other",
         "papers must be one of dirichlet, feature, two_stage, got 'other'",
     ),
+    ("check claims.toml --out ''", "--out: must be the name of a directory, got ''"),
+    ("curves --out ''", "--out: must be the name of a directory, got ''"),
     ("curves --out /tmp --jobs 0", "jobs must be a whole number >= 1, got 0"),
     ("curves", "the following arguments are required: --out"),
 ]
 
 
-@pytest.mark.parametrize(("line", "message"), TABLE, ids=[line or "(nothing)" for line, _ in TABLE])
+@pytest.mark.parametrize(("line", "message"), TABLE, ids=[line[:120] or "(nothing)" for line, _ in TABLE])
 def test_bad_input(
-    line: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    line: str,
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def work(*_: object, **__: object) -> None:
         raise AssertionError("work was begun")
 
     for name in ("epsilon", "delta"):
         monkeypatch.setattr(accountants, name, work)
-    words = line.split()
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(line)
     try:
         status = main.main(main.parser(words).parse_args(words))
     except SystemExit as stop:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from exactdp.benchmarks.cli import main
 
 SAMPLED = ("--noise_multiplier", "1", "--sampling_probability", "0.01", "--num_steps", "1000")
 
@@ -124,6 +127,34 @@ def test_bad_input_leaves_stdout_empty(words: tuple[str, ...]) -> None:
     done = command(*words, "--json")
     assert (done.returncode, done.stdout) == (2, "")
     assert "error:" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_one_line_on_stderr() -> None:
+    words = ("epsilon", "pure", "--epsilon0", "1", "--delta", "1e-5", "--json")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "exactdp.benchmarks.cli.main", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "exactdp epsilon: the answer could not be written: No space left on device"
+    ]
+
+
+def test_numerical_warnings_do_not_reach_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    def warn(*_: object, **__: object) -> None:
+        warnings.warn("overflow encountered", RuntimeWarning, stacklevel=1)
+
+    monkeypatch.setattr(main.app, "run", warn)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        main.run()
+    assert seen == []
 
 
 def test_nothing_heavy_is_imported_by_the_accountants_commands() -> None:

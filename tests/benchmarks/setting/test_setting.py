@@ -184,9 +184,12 @@ def test_what_has_no_central_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scaling", "offset", "limited"), [(0.235, 3.0, False), (1.0, 0.1, True), (0.02, 0.1, False), (50.0, 0.5, False)]
+    ("scaling", "offset", "limited"),
+    [(0.235, 3.0, False), (1.0, 0.1, True), (0.02, 0.1, False), (50.0, 0.5, False)],
 )
-def test_a_dirichlet_claim_says_where_other_inputs_may_be_worse(scaling: float, offset: float, limited: bool) -> None:
+def test_a_dirichlet_claim_says_where_other_inputs_may_be_worse(
+    scaling: float, offset: float, limited: bool
+) -> None:
     # At scaling 1, offset 0.1 the pair (1/2, 1/2, 0) against e_3 has delta(5) = 0.5765, the vertices 0.5592.
     setting = Setting("dirichlet", {"scaling": scaling, "offset": offset})
     assert ("one-hot in two classes only" in setting.threat_model().released) is limited
