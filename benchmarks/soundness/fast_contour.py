@@ -52,9 +52,11 @@ def _log_ratio(mechanism: Mechanism, s: float, y: np.ndarray) -> np.ndarray:
         angle = np.multiply.outer(y[start : start + 512], loss)
         re = -2 * (np.sin(angle / 2) ** 2 @ p)
         im = np.sin(angle) @ p
-        out[start : start + 512] = 0.5 * np.log1p(
-            np.maximum(2 * re + re * re + im * im, -1 + 2e-16)
-        ) + 1j * np.arctan2(im, 1 + re)
+        near = 0.5 * np.log1p(np.maximum(2 * re + re * re + im * im, -0.99))
+        # log1p of |ratio|^2 - 1 is for ratios near 1; a small ratio would lose half its digits there
+        size = np.hypot(1 + re, im)
+        far = np.log(np.maximum(size, 1e-17))
+        out[start : start + 512] = np.where(size > 0.5, near, far) + 1j * np.arctan2(im, 1 + re)
     return out
 
 

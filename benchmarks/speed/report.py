@@ -33,7 +33,8 @@ def rows(jobs: Sequence[Job], known: Callable[[Case], float | None]) -> list[Row
     for job in jobs:
         ours = next(j for j in jobs if j.case is job.case and j.library == OURS and j.tolerance is None)
         mine = [j for j in jobs if j.case is job.case and j.library == OURS]
-        truth, doubt = (f(job.case, mine, known(job.case)) for f in (measure.truth_of, measure.doubt))
+        truth = measure.truth_of(job.case, mine, known(job.case))
+        doubt = measure.doubt(job.case, mine, known(job.case))
         row = _row(job, truth, doubt)
         if job.library != OURS and row["error"] is not None and ours.status == "ok":
             # Asked for by the error known then; the truth may have become sharper since.

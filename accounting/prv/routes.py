@@ -1,0 +1,255 @@
+"""Which engine answers: epsilon(delta) and delta(epsilon) of a composition in one direction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from exactdp.accounting.interval import Interval
+from exactdp.accounting.pairs.base import Unsuitable
+from exactdp.accounting.prv import closed, contour, lattice, saddle
+from exactdp.accounting.prv.saddle import Components, Curve
+
+Engine = Literal["auto", "closed form", "contour", "lattice"]
+
+_LOG_TOLERANCE = math.log(1e-11)  # relative error of delta aimed at
+_LEAST_TOLERANCE = math.log(1e-19)  # of the contour's scale: rounding is far above
+_FIRST, _LAST = 13, 21  # log2 of the lattice sizes tried
+
+
+def _smoothing(tolerance: float, order: float) -> float:
+    """eta whose smoothing costs about a third of `tolerance` in epsilon."""
+    return math.sqrt(0.3 * tolerance / (order + 1.0))
+
+
+def epsilon_of(
+    components: Components,
+    delta: float,
+    log_delta: float,
+    tolerance: float | None,
+    engine: Engine,
+    floor: float = -math.inf,
+) -> Interval:
+    """epsilon(delta) in one direction; where it is certainly below `floor`, without refinement."""
+    if engine in ("auto", "closed form"):
+        form = closed.find(components)
+        if form is not None:
+            return Interval(form.invert(delta, upper=False), form.invert(delta, upper=True), "closed form")
+        if engine == "closed form":
+            raise ArithmeticError("this composition has no closed form")
+    found: Interval | None = None
+    if engine in ("auto", "contour"):
+        try:
+            found = _by_contour(components, log_delta, tolerance, floor)
+        except Unsuitable:
+            if engine == "contour":
+                raise
+        else:
+            enough = tolerance or 1e-4 * max(found.upper, 0.01)
+            if engine == "contour" or found.width <= enough or found.upper <= floor:
+                return found
+    try:
+        other = _by_lattice(components, log_delta, tolerance, floor)
+    except Unsuitable:
+        if found is None:
+            raise
+        return found
+    return other if found is None else found.intersect(other)
+
+
+def _invert(curve: Curve, log_delta: float, start: float, name: str) -> Interval:
+    upper = saddle.invert(curve, log_delta, start=start, upper=True)
+    lower = saddle.invert(curve, log_delta, start=min(start, upper), upper=False)
+    return Interval(min(lower, upper), upper, name)
+
+
+def _by_contour(components: Components, log_delta: float, tolerance: float | None, floor: float) -> Interval:
+    best: Interval | None = None
+    bounded = math.isfinite(saddle.order_limit(components))
+    for share in (0.8, 0.95, 0.999) if bounded else (1.0,):
+        at = contour.find(components, log_delta=log_delta, share=share)
+        most = _chernoff(components, at, log_delta)
+        if most <= floor:  # the other direction is certainly the worse: no contour is needed
+            return Interval(0.0, most, "contour")
+        for _ in range(2):
+            start = best.upper if best is not None else contour.start(at, log_delta)
+            # What the contour's scale exceeds delta by has to come out of its errors.
+            loss = max(0.0, at.log_moment - at.order * start + at.log_size - log_delta)
+            try:
+                found = _contour_at(components, at, start, log_delta, tolerance, _LOG_TOLERANCE - loss)
+            except Unsuitable:
+                break
+            best = found if best is None else best.intersect(found)
+            if not bounded or best.width <= (tolerance or 1e-6 * max(best.upper, 0.01)):
+                return best
+    if best is None:
+        raise Unsuitable("no order gives a contour")
+    return best
+
+
+def _chernoff(components: Components, at: contour.Cumulants, log_delta: float) -> float:
+    """An upper bound of epsilon(delta) from the moment at one order, to rounding."""
+    if any(law.infinity_mass for law, _ in components):
+        return math.inf
+    found = (at.log_moment + at.error + saddle.log_payoff_bound(at.order) - log_delta) / at.order
+    return max(found + 1e-12 * (1.0 + abs(found)), 0.0)
+
+
+def _contour_at(
+    components: Components,
+    at: contour.Cumulants,
+    start: float,
+    log_delta: float,
+    tolerance: float | None,
+    log_tolerance: float,
+) -> Interval:
+    """epsilon(delta) by the contour through one order, smoothed where its decay is not known."""
+    log_tolerance = max(log_tolerance, _LEAST_TOLERANCE)
+    try:
+        curve = contour.Contour(components, at, epsilon=start, log_tolerance=log_tolerance)
+        return _invert(curve, log_delta, start, "contour")
+    except Unsuitable:
+        pass
+    # Nothing is proved about the integrand's decay, or not enough: smooth it, as little as serves.
+    wanted = tolerance or 1e-6 * max(start, 0.01)
+    eta = _smoothing(wanted, at.order)
+    found = None
+    for _ in range(3):
+        curve = contour.Contour(components, at, epsilon=start, log_tolerance=log_tolerance, eta=eta)
+        found = _invert(curve, log_delta, start, "contour")
+        wanted = tolerance or 1e-6 * max(found.upper, 0.01)
+        if found.width <= wanted:
+            break
+        eta, start = 0.8 * eta * math.sqrt(wanted / found.width), found.upper
+    if found is None:
+        raise Unsuitable("no smoothing gives a contour")
+    return found
+
+
+def _by_lattice(components: Components, log_delta: float, tolerance: float | None, floor: float) -> Interval:
+    plan = lattice.Plan(components, log_delta=log_delta)
+    at = plan.saddle(log_delta=log_delta)
+    start, size, best = at.epsilon, _FIRST, None
+    top = sum(n * law.support[1] for law, n in components)
+    # delta(eps) <= 1 - e^{eps - top} whatever the law, where no loss is infinite.
+    finite = math.isfinite(top) and not any(law.infinity_mass for law, _ in components)
+    cap = max(0.0, top - math.exp(log_delta) + 1e-14 * (1.0 + abs(top))) if finite else math.inf
+    for attempt in range(5):
+        start = min(start, cap)
+        curve = plan.curve(order=at.order, epsilon=start, log_delta=log_delta, log2_size=size)
+        before = best.width if best is not None else math.inf
+        try:
+            found = _invert(curve, log_delta, start, "lattice")
+        except Unsuitable:
+            found = None
+        if found is not None:
+            found = Interval(min(found.lower, cap), min(found.upper, cap), found.engine)
+            best = found if best is None else best.intersect(found)
+        wanted = tolerance or 1e-6 * max(best.upper if best else 0.01, 0.01)
+        if best is not None and (best.width <= wanted or best.upper <= floor):
+            break
+        if attempt == 0 and best is not None:
+            # The saddle-point estimate that gave the order may be far off: take the order of epsilon itself.
+            again = plan.saddle(epsilon=best.upper)
+            if abs(again.order / at.order - 1.0) > 0.2:
+                at, start = again, best.upper
+                continue
+        if size == _LAST or (best is not None and size > _FIRST and best.width > 0.7 * before):
+            break
+        grow = 0.5 * math.log2(best.width / wanted) + 0.4 if best is not None else 4.0
+        size = min(_LAST, size + max(1, math.ceil(grow)))
+    if best is None:
+        raise Unsuitable(
+            "neither engine certifies this query: delta is too far out, or the losses too large or too "
+            "uneven, for float64; ask for a larger delta, or bound the composition by a simpler one"
+        )
+    return best
+
+
+def delta_curve_of(
+    components: Components, points: Sequence[float], engine: Engine, *, floors: Sequence[float]
+) -> list[Interval]:
+    """delta at each of `points` in one direction; where it is certainly below the floor, only a bound."""
+    if not components:
+        return [Interval(0.0, 0.0, "closed form") for _ in points]
+    form = closed.find(components) if engine in ("auto", "closed form") else None
+    if form is not None:
+        return [Interval(*form.ends(e), "closed form") for e in points]
+    if engine == "closed form":
+        raise ArithmeticError("this composition has no closed form")
+    infinite = -math.expm1(sum(n * math.log1p(-law.infinity_mass) for law, n in components))
+    top = sum(n * law.support[1] for law, n in components)
+    results: dict[float, Interval] = {}
+    curve: Curve | None = None
+    floor_at = dict(zip(points, floors, strict=True))
+    for e in sorted(set(points)):
+        if e >= top:
+            results[e] = Interval(infinite * (1 - 1e-12), infinite * (1 + 1e-12), "closed form")
+            continue
+        if curve is not None:
+            found = _ends(curve, e, "contour")
+            if found is not None:
+                results[e] = found
+                continue
+        bound = _chernoff_bound(components, e) if floor_at[e] > 0.0 else 1.0
+        if infinite + bound < floor_at[e]:
+            results[e] = Interval(0.0, infinite + bound, "contour")
+            continue
+        curve, results[e] = _delta_at(components, e, engine)
+    return [results[e] for e in points]
+
+
+def _chernoff_bound(components: Components, e: float) -> float:
+    """An upper bound of the finite part of delta(e), 1 where none is to be had."""
+    try:
+        at = contour.find(components, epsilon=e, share=0.9)
+    except Unsuitable:
+        return 1.0
+    log_bound = at.log_moment + at.error - at.order * e + saddle.log_payoff_bound(at.order)
+    return _exp(min(log_bound, 0.0), upper=True)
+
+
+def _ends(curve: Curve, e: float, name: str, *, tolerance: float = 1e-7) -> Interval | None:
+    """delta(e) from `curve`, or None where it is not accurate to `tolerance`, relative."""
+    low, high = (curve.log_delta(e, upper=side)[0] for side in (False, True))
+    if not high - low <= tolerance:
+        return None
+    return Interval(_exp(low, upper=False), min(_exp(high, upper=True), 1.0), name)
+
+
+def _exp(x: float, *, upper: bool) -> float:
+    value = math.exp(x) * (1.0 + (4e-16 if upper else -4e-16) * (1.0 + abs(x)))
+    return math.nextafter(value, math.inf) if upper else max(math.nextafter(value, 0.0), 0.0)
+
+
+def _delta_at(components: Components, e: float, engine: Engine) -> tuple[Curve | None, Interval]:
+    if engine in ("auto", "contour"):
+        try:
+            at = contour.find(components, epsilon=e)
+            try:
+                curve = contour.Contour(components, at, epsilon=e, log_tolerance=_LOG_TOLERANCE)
+            except Unsuitable:
+                eta = _smoothing(1e-7 / (at.order + 1.0), at.order)
+                curve = contour.Contour(components, at, epsilon=e, log_tolerance=_LOG_TOLERANCE, eta=eta)
+            found = _ends(curve, e, "contour", tolerance=1e-3)
+            if found is not None:
+                return curve, found
+            raise Unsuitable("the contour is not accurate enough")
+        except Unsuitable:
+            if engine == "contour":
+                raise
+    plan = lattice.Plan(components, log_delta=-100.0)
+    at = plan.saddle(epsilon=e)
+    plan = lattice.Plan(components, log_delta=min(at.log_delta, 0.0))
+    best = Interval(0.0, 1.0, "lattice")
+    for size in (_FIRST, 17, 20):
+        curve = plan.curve(order=at.order, epsilon=e, log_delta=at.log_delta, log2_size=size)
+        low, high = (curve.log_delta(e, upper=side)[0] for side in (False, True))
+        found = Interval(
+            _exp(low, upper=False) if low > -math.inf else 0.0, min(_exp(high, upper=True), 1.0), "lattice"
+        )
+        best = best.intersect(found)
+        if best.width <= 1e-5 * best.upper:
+            break
+    return None, best
