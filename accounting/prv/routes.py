@@ -182,6 +182,7 @@ def delta_curve_of(
     top = sum(n * law.support[1] for law, n in components)
     results: dict[float, Interval] = {}
     curve: Curve | None = None
+    bounds = _chernoff_bounds(components) if any(floor > 0.0 for floor in floors) else [(0.0, 0.0)]
     floor_at = dict(zip(points, floors, strict=True))
     for e in sorted(set(points)):
         if e >= top:
@@ -192,7 +193,7 @@ def delta_curve_of(
             if found is not None:
                 results[e] = found
                 continue
-        bound = _chernoff_bound(components, e) if floor_at[e] > 0.0 else 1.0
+        bound = _exp(min(log_bound - order * e for order, log_bound in bounds), upper=True)
         if infinite + bound < floor_at[e]:
             results[e] = Interval(0.0, infinite + bound, "contour")
             continue
@@ -200,14 +201,18 @@ def delta_curve_of(
     return [results[e] for e in points]
 
 
-def _chernoff_bound(components: Components, e: float) -> float:
-    """An upper bound of the finite part of delta(e), 1 where none is to be had."""
-    try:
-        at = contour.find(components, epsilon=e, share=0.9)
-    except Unsuitable:
-        return 1.0
-    log_bound = at.log_moment + at.error - at.order * e + saddle.log_payoff_bound(at.order)
-    return _exp(min(log_bound, 0.0), upper=True)
+def _chernoff_bounds(components: Components) -> list[tuple[float, float]]:
+    """A few orders s, each with log of a bound on the finite part of delta(e) e^{s e}."""
+    bounds, limit = [(0.0, 0.0)], saddle.order_limit(components)
+    for order in (1.0, 4.0, 16.0, 64.0, 256.0):
+        if order >= 0.9 * limit:
+            break
+        try:
+            at = contour.cumulants(components, order)
+        except Unsuitable:
+            break
+        bounds.append((order, at.log_moment + at.error + saddle.log_payoff_bound(order)))
+    return bounds
 
 
 def _ends(curve: Curve, e: float, name: str, *, tolerance: float = 1e-7) -> Interval | None:
