@@ -198,9 +198,15 @@ def chernoff(
 
 
 def complex_log1p(w: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """log(1 + w), accurate for small w; w = -1 gives a very negative real part."""
-    square = np.maximum(2.0 * w.real + w.real**2 + w.imag**2, -1.0 + 2.0**-53)
-    return 0.5 * np.log1p(square) + 1j * np.arctan2(w.imag, 1.0 + w.real)
+    """log(1 + w) with an absolute error of a few units wherever |1 + w| is not lost altogether.
+
+    Near w = 0 the real part is log1p(|1 + w|^2 - 1) / 2; away from it, where that difference would cancel,
+    the logarithm of |1 + w| itself. w = -1 gives a very negative real part.
+    """
+    square = 2.0 * w.real + w.real**2 + w.imag**2
+    near = 0.5 * np.log1p(np.maximum(square, -0.75))
+    far = np.log(np.maximum(np.hypot(1.0 + w.real, w.imag), 1e-300))
+    return np.where(square > -0.75, near, far) + 1j * np.arctan2(w.imag, 1.0 + w.real)
 
 
 def node_error(log_phi: Array, error: Array, count: int) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ from exactdp.accounting.pairs.dirichlet import Dirichlet
 from exactdp.accounting.pairs.gaussian import Gaussian
 from exactdp.accounting.pairs.laplace import Laplace
 from exactdp.accounting.pairs.pure import PureDP
+from exactdp.accounting.prv import saddle
 from exactdp.accounting.sampling.hidden import PoissonHidden
 from exactdp.accounting.sampling.replace import PoissonReplaceGaussian
 from exactdp.accounting.sampling.visible import PoissonVisible
@@ -78,6 +79,30 @@ def test_characteristic_functions_that_come_back(
     found = prv.epsilon([(PoissonVisible(Gaussian(noise_multiplier), q), steps)], delta=delta)
     assert found.lower - 1e-9 <= truth <= found.upper + 1e-9
     assert found.width <= 1e-6 * found.upper
+
+
+def test_characteristic_functions_near_zero() -> None:
+    # Few steps, one of them hardly sampled: |phi| passes 1e-7, where log1p(|phi|^2 - 1) has lost its digits.
+    # Truth from twelve 40-digit contours.
+    composition = [
+        (PoissonHidden(Gaussian(2.679361349696906), 0.18504365762904537), 40),
+        (PoissonHidden(Gaussian(0.36966785236974853), 0.0001015743727683326), 1),
+        (Gaussian(8.226314218400454), 1),
+    ]
+    found = prv.epsilon(composition, delta=3.01e-30)
+    assert found.lower <= 23.1203273760303967 <= found.upper
+    assert found.width <= 1e-6 * found.upper
+
+
+def test_complex_log1p_is_accurate_everywhere() -> None:
+    size = np.geomspace(1e-14, 2.0, 60)
+    for angle in (0.0, 0.3, 1.5, 3.0):
+        phi = size * np.exp(1j * angle)
+        assert saddle.complex_log1p(phi - 1.0).real == pytest.approx(np.log(size), abs=1e-15 / size.min())
+        good = size > 1e-7
+        assert saddle.complex_log1p((phi - 1.0)[good]).real == pytest.approx(np.log(size[good]), abs=1e-8)
+    tiny = np.array([1e-9 + 2e-9j])
+    assert saddle.complex_log1p(tiny)[0].real == pytest.approx(1e-9, rel=1e-8)
 
 
 def test_delta_goes_on_falling_where_a_plain_transform_floors() -> None:
