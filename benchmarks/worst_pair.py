@@ -22,13 +22,6 @@ from absl import app, flags, logging
 from exactdp.accounting import worst_pair
 from exactdp.benchmarks.curves import store, style
 
-_SCALING = flags.DEFINE_list("scaling", ["0.235", "5", "1"], "Scalings r, one for each offset.")
-_OFFSET = flags.DEFINE_list("offset", ["3", "0.5", "0.1"], "Offsets α, one for each scaling.")
-_NUM_CLASSES = flags.DEFINE_list("num_classes", ["2", "3", "5", "10"], "Numbers of classes K.")
-_NUM_RANDOM = flags.DEFINE_integer("num_random", 50, "Pairs in each random family.", lower_bound=1)
-_SEED = flags.DEFINE_integer("seed", 0, "Seed of the random pairs and the ascents.", lower_bound=0)
-_OUT = flags.DEFINE_string("out", "worst_pair", "Directory for worst_pair.csv, .pdf and .png.")
-
 _COLUMNS = (
     "scaling",
     "offset",
@@ -153,21 +146,21 @@ def main(argv: Sequence[str]) -> None:
     """Computes, writes the CSV file and draws the figure from it."""
     if len(argv) > 1:
         raise app.UsageError(f"no positional arguments are taken, got {argv[1:]}")
-    scalings, offsets = _numbers("scaling", _SCALING.value), _numbers("offset", _OFFSET.value)
+    scalings, offsets = _numbers("scaling", flags.FLAGS.scaling), _numbers("offset", flags.FLAGS.offset)
     if len(scalings) != len(offsets):
         raise app.UsageError(
             f"--offset must have as many values as --scaling, got {len(offsets)}, {len(scalings)}"
         )
-    classes = _numbers("num_classes", _NUM_CLASSES.value)
+    classes = _numbers("num_classes", flags.FLAGS.num_classes)
     if any(value != math.floor(value) for value in classes):
-        raise app.UsageError(f"--num_classes must be whole numbers, got {_NUM_CLASSES.value}")
+        raise app.UsageError(f"--num_classes must be whole numbers, got {flags.FLAGS.num_classes}")
     try:
-        path = store.prepare_directory("out", _OUT.value) / "worst_pair.csv"
+        path = store.prepare_directory("out", flags.FLAGS.out) / "worst_pair.csv"
         results = compute(
             list(zip(scalings, offsets, strict=True)),
             num_classes=[int(value) for value in classes],
-            num_random=_NUM_RANDOM.value,
-            seed=_SEED.value,
+            num_random=flags.FLAGS.num_random,
+            seed=flags.FLAGS.seed,
             path=path,
         )
     except ValueError as error:
@@ -178,5 +171,16 @@ def main(argv: Sequence[str]) -> None:
         print(written)
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Entry point; the flags are defined here, so that importing this module defines none."""
+    flags.DEFINE_list("scaling", ["0.235", "5", "1"], "Scalings r, one for each offset.")
+    flags.DEFINE_list("offset", ["3", "0.5", "0.1"], "Offsets α, one for each scaling.")
+    flags.DEFINE_list("num_classes", ["2", "3", "5", "10"], "Numbers of classes K.")
+    flags.DEFINE_integer("num_random", 50, "Pairs in each random family.", lower_bound=1)
+    flags.DEFINE_integer("seed", 0, "Seed of the random pairs and the ascents.", lower_bound=0)
+    flags.DEFINE_string("out", "worst_pair", "Directory for worst_pair.csv, .pdf and .png.")
     app.run(main)
+
+
+if __name__ == "__main__":
+    run()

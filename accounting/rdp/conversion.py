@@ -82,7 +82,8 @@ def _touching_point(w: float, order: float, log_delta: float) -> tuple[float, fl
 def _losses(log_p: float, w: float) -> tuple[float, float]:
     """The losses u = log(p/q) and −v = log((1−q)/(1−p)) of the binary pair with logit p − logit q = w."""
     p, not_p = math.exp(log_p), -math.expm1(log_p)
-    v = math.log1p(p * math.expm1(-w))
+    fall = p * math.expm1(-w)
+    v = math.log1p(fall) if fall > -0.5 else math.log(max(not_p + p * math.exp(-w), 1e-323))
     u = math.log1p(not_p * math.expm1(w)) if w < 30.0 else w + math.log(not_p + p * math.exp(-w))
     return u, -v
 
@@ -104,11 +105,13 @@ def _reaches(log_p: float, w: float, a: float, log_target: float) -> bool:
 def _optimal(order: float, renyi: float, log_delta: float) -> float:
     """The unclamped supremum of log((p−δ)/q)."""
     a = order - 1.0
-    delta = math.exp(log_delta)
+    if log_delta >= 0.0:
+        return -math.inf
+    log_rest = math.log(-math.expm1(log_delta))  # log(1 - delta)
     if renyi == 0.0:
-        return math.log1p(-delta)
+        return log_rest
     if log_delta >= -math.log(order):
-        return renyi + math.log1p(-delta)
+        return renyi + log_rest
     level = a * renyi
     log_target = math.log(math.expm1(level)) if level < 30.0 else level + math.log1p(-math.exp(-level))
 
