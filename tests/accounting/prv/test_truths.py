@@ -15,8 +15,8 @@ TRUTHS = pathlib.Path(compare.__file__).with_name("truths.json")
 CONFIGURATIONS = [c for c in json.loads(TRUTHS.read_text())["configurations"] if "epsilon" in c]
 
 
-# One large loss among a few, or in a long composition, decides at these deltas: neither engine resolves it beside
-# the mass at almost no loss (docs/guarantees.md, "How wide"). They are certified all the same.
+# One large loss decides at these deltas: neither engine resolves it beside the mass at almost no loss
+# (docs/guarantees.md, "How wide"). They are certified all the same.
 WIDE = {"random 90", "random 124"}
 
 
