@@ -363,10 +363,7 @@ def _entry(body: dict[str, Any]) -> Entry:
 
 
 def _count(value: int) -> int:
-    try:
-        steps = validate.count("count", value, minimum=1)
-    except OverflowError:  # beyond floats
-        steps = _COUNT_LIMIT
+    steps = validate.count("count", value, minimum=1)
     if steps >= _COUNT_LIMIT:
         raise ValueError("count must be a whole number >= 1 and < 2**63, got one beyond")
     return steps

@@ -9,7 +9,10 @@ from collections.abc import Iterable
 def _number(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) and not hasattr(value, "__float__"):
         raise ValueError(f"{name} must be a real number, got {value!r}")
-    number = float(value)  # type: ignore[arg-type]
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise ValueError(f"{name} must be below 1.8e308 in size, got a number beyond all floats") from None
     if math.isnan(number):
         raise ValueError(f"{name} must be a number, got nan")
     return number

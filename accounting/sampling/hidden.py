@@ -23,7 +23,7 @@ class PoissonHidden:
       sampling_probability: q in [0, 1].
 
     Raises:
-      ValueError: `sampling_probability` is outside [0, 1].
+      ValueError: `pair` is not a `Pair`, or `sampling_probability` is outside [0, 1].
 
     Source: Zhu, Dong and Wang 2022 (arXiv 2106.08567), Theorem 11.
     """
@@ -35,6 +35,8 @@ class PoissonHidden:
     coins: ClassVar[str | None] = "hidden"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.pair, Pair):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ValueError(f"pair must be a Pair, got {self.pair!r}")
         validate.probability("sampling_probability", self.sampling_probability)
 
     def directions(self) -> tuple[Law, Law] | None:

@@ -225,6 +225,8 @@ BAD = [
     (lambda: Gaussian(-1.0), "noise_multiplier"),
     (lambda: Gaussian(1e-200), "noise_multiplier"),
     (lambda: PoissonHidden(Gaussian(1.0), 1.5), "sampling_probability"),
+    (lambda: PoissonHidden(5, 0.1), "pair"),  # type: ignore[arg-type]
+    (lambda: prv.epsilon([(SAMPLED, 10**400)], delta=1e-5), "num_steps"),
     (lambda: PoissonHidden(Gaussian(1.0), math.nan), "sampling_probability"),
 ]
 
