@@ -84,10 +84,6 @@ class Decay:
         best = (1.0 - self.mass[:, None] + self.variation[:, None] / y[None, :]).min(axis=0)
         return np.clip(best, 0.0, 1.0)
 
-    def scaled(self, share: float) -> Decay:
-        """The same for a mixture that has this law with probability `share`."""
-        return Decay(share * self.mass, share * self.variation, share * self.bins, self.low, self.high)
-
 
 def bins(mass: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
     """Joins cells of increasing losses into a few bins, finer in both tails, for `Decay`."""

@@ -59,7 +59,6 @@ def find_order(
     limit: float,
     excess: Callable[[S], float],
     *,
-    start: float | None = None,
     tolerance: float = 0.1,
     most: float = math.exp(12.0),
 ) -> S:
@@ -72,7 +71,6 @@ def find_order(
       at: saddle of an order.
       limit: supremum of the orders.
       excess: increasing along the orders.
-      start: first order tried.
       tolerance: the search ends where `excess` is this near zero.
       most: largest order to be used.
     """
@@ -83,10 +81,7 @@ def find_order(
 
     share = min(most / limit, 0.9995) if bounded else 0.0
     least_x, most_x = -14.0, math.log(share / (1.0 - share)) if bounded else math.log(most)
-    if start is None:
-        x = 0.0 if bounded else math.log(4.0)
-    else:
-        x = math.log(start / (limit - start)) if bounded else math.log(start)
+    x = 0.0 if bounded else math.log(4.0)
     x = min(max(x, least_x), most_x)
     step, low, high = 1.0, -math.inf, math.inf
     low_value = high_value = 0.0
