@@ -20,8 +20,9 @@ lock() { # lock OUT EXTRA...
 
 upgrade=("$@")
 constraints=()
-lock dev test soundness docs lint
+lock dev train test soundness docs lint
 # The smaller and the larger environments agree with the one that the tests run in.
 constraints=(--constraint requirements/dev.txt)
 lock run
+lock train train
 lock peers peers

@@ -6,23 +6,28 @@ every x_i, so that delta of a composition
 * rises when the mass of a cell moves to the cell's two ends with E[x] kept (pessimistic), or a loss rises;
 * falls when a cell is merged into one atom at its mean x = q / p (optimistic), or a loss falls.
 
-The grid is uniform, so that a fast Fourier transform sums it, and starts at the law's anchor, next to
-which two cells are cut geometrically: most of a subsampled step's mass lies there, far closer to the anchor
-than any affordable step. Source: Doroshenko et al. 2022 (arXiv 2207.04380) for the pessimistic side.
+What a cell of width w and tilted mass m costs is about m w^2, so that the best cells have a width inverse to
+the cube root of the tilted density: most of them lie where the tilted mass does, and near the law's anchor
+they shrink geometrically (most of a subsampled step's mass is far closer to it than any affordable step).
+Source: Doroshenko et al. 2022 (arXiv 2207.04380) for the pessimistic side.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from exactdp.accounting.laws.law import Law
-from exactdp.accounting.pairs.base import Array, Unsuitable
+from exactdp.accounting.pairs.base import Array, Masses
 
-_FINE = np.concatenate([[0.0], np.geomspace(1e-13, 1.0, 1500)])
-_MAX_CELLS = 8_000_000
+_NEAREST = 1e-13  # distance of the nearest edges from the anchor, over the width of the window
+_COARSE = 600  # geometric cells on either side of the anchor, from which the widths are chosen
+
+Tilt = tuple[float, float]
+"""An order, and the loss below which the law is tilted by it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,14 +42,15 @@ class CellErrors:
       loss: upper ends of the inner cells, shape [cells].
       outer: errors of the P-masses of the lowest and of the highest cell, shape [2].
       outer_loss: the lowest and the highest edge, shape [2].
-      reach: bound of the distance of neighbouring cells where the errors telescope, else None.
+      reach: distances from one cell's lower end to the next one's upper end where the errors telescope, shape
+        [cells], else None.
     """
 
     inner: Array
     loss: Array
     outer: Array
     outer_loss: Array
-    reach: float | None
+    reach: Array | None
 
     def tilted(self, order: float, log_moment: float, mean: float) -> tuple[float, float, float]:
         """Coefficients (a, b, c) of the bound a |z (z + 1)| + min(2 b, |y| c) of the error of phi - 1."""
@@ -53,7 +59,7 @@ class CellErrors:
             outer = self.outer * np.exp(np.minimum(order * self.outer_loss - log_moment, 700.0))
         own, distance = float(outer.sum()), float(outer @ np.abs(self.outer_loss - mean))
         if self.reach is not None:
-            return self.reach * float(inner.sum()), own, distance
+            return float(self.reach @ inner), own, distance
         return 0.0, own + float(inner.sum()), distance + float(inner @ np.abs(self.loss - mean))
 
 
@@ -64,23 +70,27 @@ class Grid:
     Attributes:
       loss: positions of the atoms, shape [n].
       p: P-masses, shape [n].
-      lattice: index k of each atom's lattice point anchor + k * step (an integer for atoms on the lattice,
-        a half-integer for those of cells); NaN for the atoms of the geometrically cut cells.
-      anchor: the lattice's origin.
+      anchor: the law's anchor, the origin of the lattice.
       infinity_mass: upper bound (pessimistic) or lower bound (optimistic) of the mass at infinity.
-      deficit: 1 less the sum of `p`, known without rounding in the sum.
+      deficit: 1 less the sum of `p`, known without rounding in the sum (where there are `errors`).
       missing_mass: 1 less the sum of p e^{-loss}, likewise.
-      errors: of the cells' masses.
+      errors: of the cells' masses; None where they are part of the masses, and the grid is taken as it is.
     """
 
     loss: Array
     p: Array
-    lattice: Array
     anchor: float
     infinity_mass: float
     deficit: float
     missing_mass: float
-    errors: CellErrors
+    errors: CellErrors | None
+
+    def between(self, low: float, high: float) -> Grid | None:
+        """The atoms of low < loss <= high of a grid without `errors`; None where there are none."""
+        inside = (self.loss > low) & (self.loss <= high) & (self.p > 0.0)
+        if not inside.any():
+            return None
+        return dataclasses.replace(self, loss=self.loss[inside], p=self.p[inside])
 
 
 def window(law: Law, *, count: int, log_delta: float, order: float) -> tuple[float, float]:
@@ -101,82 +111,120 @@ def window(law: Law, *, count: int, log_delta: float, order: float) -> tuple[flo
     return max(bottom, low), min(top, high)
 
 
-def grids(law: Law, *, step: float, low: float, high: float) -> tuple[Grid, Grid]:
-    """The pessimistic and the optimistic grid of `law`.
+def edges(law: Law, *, low: float, high: float, cells: int, tilts: Sequence[Tilt]) -> Array:
+    """Cell edges of `law` on [low, high], the anchor among them.
 
     Args:
       law: law of the loss of a step.
-      step: distance of the lattice points.
-      low: losses below are rounded up to the lattice point below it (or dropped, on the optimistic side).
-      high: losses above are moved to infinity (or rounded down).
-
-    Raises:
-      Unsuitable: too many cells.
+      low: first edge.
+      high: last edge.
+      cells: number of cells, about.
+      tilts: under which the cells are to be narrow where the mass is.
     """
-    anchor = law.anchor
-    first, last = math.floor((low - anchor) / step), math.ceil((high - anchor) / step)
-    first, last = min(first, 0), max(last, 0)
-    if last - first > _MAX_CELLS:
-        raise Unsuitable(f"lattice needs {last - first} cells")
-    index = np.arange(first, last + 1, dtype=np.float64)
-    below, above = index[index < -0.5], index[index > 0.5]
-    fine = np.concatenate([-_FINE[:0:-1] if first < 0 else [], [0.0], _FINE[1:] if last > 0 else []])
-    inner = fine[np.abs(fine) < 1.0]
-    place = np.concatenate([below, inner, above])
-    edges = anchor + step * place
+    anchor, span = law.anchor, max(high, law.anchor) - min(low, law.anchor)
+    if span == 0.0:
+        return np.array([anchor])
+    away = np.geomspace(_NEAREST * span, span, _COARSE)
+    even = np.linspace(min(low, anchor), max(high, anchor), _COARSE)
+    rough = np.unique(np.concatenate([anchor - away, [anchor, low, high], anchor + away, even]))
+    rough = rough[(rough >= min(low, anchor)) & (rough <= max(high, anchor))]
+    width, p = np.diff(rough), law.masses(rough).p[1:-1]
+    parts = [width / width.sum(), np.full(len(width), 1.0 / len(width))]
+    with np.errstate(divide="ignore"):
+        log_p = np.log(p)
+    for order, top in tilts:
+        log_density = np.where(rough[:-1] < top, log_p + order * rough[1:] - np.log(width), -math.inf)
+        part = np.exp((log_density - log_density.max()) / 3.0) * width
+        parts.append(part / part.sum())
+    shares = np.array([0.15, 0.15, *(0.7 / len(tilts) for _ in tilts)]) @ np.array(parts)
+    place = np.concatenate([[0.0], np.cumsum(shares)])
+    fine = np.interp(np.linspace(0.0, place[-1], cells + 1), place, rough)
+    return np.unique(np.concatenate([fine, [rough[0], anchor, rough[-1]]]))
+
+
+def grids(law: Law, edges: Array, *, absorb: bool = False) -> tuple[Grid, Grid]:
+    """The pessimistic and the optimistic grid of `law` over the cells between `edges`.
+
+    Losses below the first edge are rounded up to it (or dropped, on the optimistic side); losses above the
+    last are moved to infinity (or dropped).
+
+    Args:
+      law: law of the loss of a step.
+      edges: increasing, shape [n].
+      absorb: whether the masses' errors are made part of the grids, each mass taken at the end of its range
+        that is worse (pessimistic) or better: delta rises with a cell's P-mass and falls with its Q-mass.
+        Else the grids carry them as `errors`, which is sharper over many steps.
+    """
     masses = law.masses(edges)
-    p, q = masses.p, masses.q
-    # Pessimistic: the two ends of each inner cell; the outer cells go up.
-    left, right = edges[:-1], edges[1:]
-    width = step * np.diff(place)
+    if absorb:
+        low_p, low_q = (
+            np.maximum(m - e, 0.0) for m, e in ((masses.p, masses.p_error), (masses.q, masses.q_error))
+        )
+        worse = dataclasses.replace(masses, p=masses.p + masses.p_error, q=low_q)
+        better = dataclasses.replace(masses, p=low_p, q=masses.q + masses.q_error)
+    else:
+        worse = better = masses
+    errors = None if absorb else _errors(masses, edges)
+    return _pessimistic(law, worse, edges, errors), _optimistic(law, better, edges, errors)
+
+
+def _errors(masses: Masses, edges: Array) -> CellErrors:
+    width = np.diff(edges)
+    with np.errstate(over="ignore", invalid="ignore"):
+        inner = masses.p_error[1:-1] + np.where(
+            masses.q_error[1:-1] > 0, masses.q_error[1:-1] * np.exp(np.minimum(edges[1:], 700.0)), 0.0
+        )
+    return CellErrors(
+        inner=inner,
+        loss=edges[1:],
+        outer=masses.p_error[[0, -1]],
+        outer_loss=edges[[0, -1]],
+        reach=width + np.append(width[1:], width[-1:]) if masses.telescoping else None,
+    )
+
+
+def _pessimistic(law: Law, masses: Masses, edges: Array, errors: CellErrors | None) -> Grid:
+    """The two ends of each inner cell; the outer cells go up."""
+    p, q, left = masses.p, masses.q, edges[:-1]
     with np.errstate(over="ignore", invalid="ignore"):
         scaled_q = np.where(q[1:-1] > 0, q[1:-1] * np.exp(np.minimum(left, 700.0)), 0.0)
-    up = np.clip((p[1:-1] - scaled_q) / -np.expm1(-width), 0.0, p[1:-1])
+    up = np.clip((p[1:-1] - scaled_q) / -np.expm1(-np.diff(edges)), 0.0, p[1:-1])
     mass = np.zeros(len(edges))
     mass[1:] += up
     mass[:-1] += p[1:-1] - up
     mass[0] += p[0]
-    with np.errstate(over="ignore", invalid="ignore"):
-        error = masses.p_error[1:-1] + np.where(
-            masses.q_error[1:-1] > 0, masses.q_error[1:-1] * np.exp(np.minimum(right, 700.0)), 0.0
-        )
-    errors = CellErrors(
-        inner=error,
-        loss=right,
-        outer=masses.p_error[[0, -1]],
-        outer_loss=edges[[0, -1]],
-        reach=2.0 * step if masses.telescoping else None,
-    )
     low_gain = float(q[0]) - float(p[0]) * math.exp(-float(edges[0])) if p[0] > 0 else float(q[0])
-    infinite = law.infinity_mass + float(p[-1]) + float(masses.p_error[-1])
-    pessimistic = Grid(
+    return Grid(
         loss=edges,
         p=mass,
-        lattice=np.concatenate([below, np.where(inner == 0.0, 0.0, np.nan), above]),
-        anchor=anchor,
-        infinity_mass=infinite,
+        anchor=law.anchor,
+        infinity_mass=law.infinity_mass + float(p[-1]) + float(masses.p_error[-1]),
         deficit=law.infinity_mass + float(p[-1]),
         missing_mass=law.missing_mass + float(q[-1]) + low_gain,
         errors=errors,
     )
-    # Optimistic: each inner cell at its mean of e^{-L}; the top cell at its lower end or below (the last half
-    # lattice point), the bottom dropped.
+
+
+def _optimistic(law: Law, masses: Masses, edges: Array, errors: CellErrors | None) -> Grid:
+    """Each inner cell at its mean of e^{-L}; the outer cells dropped, but for atoms at the support's ends.
+
+    Tilted, the mass above the last edge could weigh more than all the rest.
+    """
+    p, q, left, right = masses.p, masses.q, edges[:-1], edges[1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         merged = np.log(p[1:-1]) - np.log(q[1:-1])
     merged = np.where(p[1:-1] > 0, np.clip(np.where(np.isnan(merged), left, merged), left, right), left)
-    whole = np.abs(np.diff(place) - 1.0) < 1e-9
-    top_loss = float(edges[-1]) - (0.5 * step if last > 0 else 0.0)
-    top_gain = float(q[-1]) - float(p[-1]) * math.exp(-top_loss)
-    optimistic = Grid(
-        loss=np.append(merged, top_loss),
-        p=np.append(p[1:-1], p[-1]),
-        lattice=np.append(
-            np.where(whole, 0.5 * (place[:-1] + place[1:]), np.nan), last - 0.5 if last > 0 else np.nan
-        ),
-        anchor=anchor,
+    start, end = float(edges[0]), float(edges[-1])
+    bottom = float(p[0]) if start <= law.support[0] else 0.0
+    top = float(p[-1]) if end >= law.support[1] else 0.0
+    bottom_gain = float(q[0]) - (bottom * math.exp(-start) if bottom else 0.0)
+    top_gain = float(q[-1]) - (top * math.exp(-end) if top else 0.0)
+    return Grid(
+        loss=np.concatenate([[start], merged, [end]]),
+        p=np.concatenate([[bottom], p[1:-1], [top]]),
+        anchor=law.anchor,
         infinity_mass=law.infinity_mass,
-        deficit=law.infinity_mass + float(p[0]),
-        missing_mass=law.missing_mass + float(q[0]) + top_gain,
+        deficit=law.infinity_mass + (float(p[0]) - bottom) + (float(p[-1]) - top),
+        missing_mass=law.missing_mass + bottom_gain + top_gain,
         errors=errors,
     )
-    return pessimistic, optimistic

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from exactdp.accounting.interval import Interval
@@ -16,6 +16,9 @@ Engine = Literal["auto", "closed form", "contour", "lattice"]
 _LOG_TOLERANCE = math.log(1e-11)  # relative error of delta aimed at
 _LEAST_TOLERANCE = math.log(1e-19)  # of the contour's scale: rounding is far above
 _FIRST, _LAST = 13, 21  # log2 of the lattice sizes tried
+_FIRST_LAYERED, _LAST_LAYERED = 12, 16  # likewise, for a lattice by layers
+_FEW = 10  # steps below which a lattice by layers, which is slow, is content with a hundredth of the accuracy
+_TILTED = 1e-3  # width over epsilon beyond which one tilt does not serve
 
 
 def _smoothing(tolerance: float, order: float) -> float:
@@ -130,40 +133,83 @@ def _contour_at(
 def _by_lattice(components: Components, log_delta: float, tolerance: float | None, floor: float) -> Interval:
     plan = lattice.Plan(components, log_delta=log_delta)
     at = plan.saddle(log_delta=log_delta)
-    start, size, best = at.epsilon, _FIRST, None
     top = sum(n * law.support[1] for law, n in components)
     # delta(eps) <= 1 - e^{eps - top} whatever the law, where no loss is infinite.
     finite = math.isfinite(top) and not any(law.infinity_mass for law, _ in components)
     cap = max(0.0, top - math.exp(log_delta) + 1e-14 * (1.0 + abs(top))) if finite else math.inf
+    start, size, best = min(at.epsilon, cap), _FIRST, None
+
     for attempt in range(5):
-        start = min(start, cap)
-        curve = plan.curve(order=at.order, epsilon=start, log_delta=log_delta, log2_size=size)
         before = best.width if best is not None else math.inf
         try:
-            found = _invert(curve, log_delta, start, "lattice")
+            curve = plan.curve(order=at.order, epsilon=start, log_delta=log_delta, log2_size=size)
+            best = _narrowed(best, _invert(curve, log_delta, start, "lattice"), cap)
         except Unsuitable:
-            found = None
-        if found is not None:
-            found = Interval(min(found.lower, cap), min(found.upper, cap), found.engine)
-            best = found if best is None else best.intersect(found)
-        wanted = tolerance or 1e-6 * max(best.upper if best else 0.01, 0.01)
-        if best is not None and (best.width <= wanted or best.upper <= floor):
-            break
-        if attempt == 0 and best is not None:
+            if best is None:
+                break
+        if best.width <= _wanted(best, tolerance) or best.upper <= floor:
+            return best
+        if attempt == 0:
             # The saddle-point estimate that gave the order may be far off: take the order of epsilon itself.
             again = plan.saddle(epsilon=best.upper)
             if abs(again.order / at.order - 1.0) > 0.2:
-                at, start = again, best.upper
+                at, start = again, min(best.upper, cap)
                 continue
-        if size == _LAST or (best is not None and size > _FIRST and best.width > 0.7 * before):
+        if size == _LAST or best.width > _TILTED * max(best.upper, 0.01):
             break
-        grow = 0.5 * math.log2(best.width / wanted) + 0.4 if best is not None else 4.0
+        if size > _FIRST and best.width > 0.7 * before:
+            break
+        grow = 0.5 * math.log2(best.width / _wanted(best, tolerance)) + 0.4
         size = min(_LAST, size + max(1, math.ceil(grow)))
+    if best is None or best.width > _TILTED * max(best.upper, 0.01):
+        coarse = 100.0 if sum(n for _, n in components) < _FEW else 1.0
+        best = _by_layers(
+            plan, log_delta, best, start, cap, lambda i: tolerance or coarse * _wanted(i, None), floor
+        )
     if best is None:
         raise Unsuitable(
             "neither engine certifies this query: delta is too far out, or the losses too large or too "
             "uneven, for float64; ask for a larger delta, or bound the composition by a simpler one"
         )
+    return best
+
+
+def _wanted(found: Interval, tolerance: float | None) -> float:
+    return tolerance or 1e-6 * max(found.upper, 0.01)
+
+
+def _narrowed(best: Interval | None, found: Interval, cap: float) -> Interval:
+    found = Interval(min(found.lower, cap), min(found.upper, cap), found.engine)
+    return found if best is None else best.intersect(found)
+
+
+def _by_layers(
+    plan: lattice.Plan,
+    log_delta: float,
+    best: Interval | None,
+    start: float,
+    cap: float,
+    wanted: Callable[[Interval], float],
+    floor: float,
+) -> Interval | None:
+    """Where no one tilt serves: by layers of the largest loss, ever finer."""
+    size, start = _FIRST_LAYERED, best.upper if best is not None else start
+    for _ in range(6):
+        try:
+            curve = plan.layered(epsilon=start, log_delta=log_delta, log2_size=size)
+            found = _invert(curve, log_delta, start, "lattice")
+        except Unsuitable:
+            return best
+        best = _narrowed(best, found, cap)
+        if best.width <= wanted(best) or best.upper <= floor:
+            return best
+        if best.width > 0.1 * best.upper:  # the layers were laid about another epsilon
+            start = best.upper if best.upper < 1.5 * best.lower else 1.02 * best.lower
+        elif size == _LAST_LAYERED:
+            return best
+        else:
+            more = math.ceil(0.5 * math.log2(best.width / wanted(best)) + 0.4)
+            size, start = min(size + max(more, 1), _LAST_LAYERED), best.upper
     return best
 
 
