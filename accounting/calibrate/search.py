@@ -188,7 +188,10 @@ class _Search:
             jump = toward * ((guess - x) + toward * margin) if math.isfinite(guess) else math.inf
             jump = min(max(jump, 0.4 * self.tolerance), step) if jump > 0.0 else step
             base = x if known is None else known
-            return self._snap(math.exp(self._clip(base + toward * jump))), 2.0 * step
+            value = self._snap(math.exp(self._clip(base + toward * jump)))
+            if self.whole and value == round(math.exp(base)):  # the jump was less than one
+                value = self._snap(value + toward)
+            return value, 2.0 * step
         low, high = min(safe, unsafe), max(safe, unsafe)
         if stuck or not math.isfinite(guess):
             nxt = 0.5 * (low + high)

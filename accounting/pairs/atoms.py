@@ -96,9 +96,11 @@ class Atomic(base.Pair):
         self, *, slopes: tuple[float, float], frequency: float, cosine_power: float, log_target: float
     ) -> base.Quadrature:
         a = self.atoms
-        keep = a.q > 0.0
+        # A Q-mass below the floats is e^-u times a P-mass that need not be.
         with np.errstate(divide="ignore"):
-            return base.Quadrature(a.u[keep], np.log(a.q[keep]), -math.inf)
+            log_weight = np.where(a.q > 1e-290, np.log(a.q), np.log(a.p) - a.u)
+        keep = log_weight > -math.inf
+        return base.Quadrature(a.u[keep], log_weight[keep], -math.inf)
 
 
 def _segments(values: base.Array, stops: np.ndarray) -> base.Array:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 
-import numpy as np
-from scipy import special
-
 from exactdp.accounting.laws.law import Law
 from exactdp.accounting.pairs.gaussian import Gaussian
+from exactdp.accounting.prv import binomial
 from exactdp.accounting.prv.saddle import EPS, Components
 
 
@@ -73,50 +72,29 @@ def _binomial(law: Law, count: int) -> Closed | None:
     binary = law.binary
     if binary is None:
         return None
-    (low, p_low, q_low), (high, p_high, q_high) = binary
+    (low, p_low, _), (high, p_high, _) = binary
     if p_high <= 0.0:
         return None
-    free_p, free_q = p_low + p_high, q_low + q_high
-    log_free_p, log_free_q = count * math.log(free_p), count * math.log(free_q)
+    p_low = max(p_low, math.ulp(0.0))  # a probability below every float
+    free = p_low + p_high
+    log_free = count * math.log(free)
     infinite = -math.expm1(count * math.log1p(-law.infinity_mass)) if law.infinity_mass else 0.0
-
-    # A Q-mass may be below every float; it is the P-mass times e^-loss.
-    log_p_high = math.log(p_high)
-    log_shares = (min(log_p_high - math.log(free_p), 0.0), min(log_p_high - high - math.log(free_q), 0.0))
+    tail = functools.cache(functools.partial(binomial.tail, count, p_high / free, p_low / free, high - low))
 
     def value(epsilon: float) -> tuple[float, float]:
         # The number k of high losses must exceed the least with k high + (count - k) low > epsilon.
-        least = math.floor((epsilon - count * low) / (high - low)) + 1
-        if least > count:
+        k = max(math.floor((epsilon - count * low) / (high - low)) + 1, 0)
+        if k > count:
             return infinite, 4 * EPS * infinite
-        k = max(least, 0)
-        (log_p, p_slip), (log_q, q_slip) = (_log_tail(k, count, share) for share in log_shares)
-        first = math.exp(log_free_p + log_p)
-        second = math.exp(min(epsilon + log_free_q + log_q, 0.0))
-        slip = 4 * EPS * (abs(epsilon) + abs(log_free_p) + abs(log_free_q) + abs(log_p) + abs(log_q))
-        error = first * (p_slip + slip) + min(first, second) * (q_slip + slip)
-        return infinite + max(first - second, 0.0), error + 4 * EPS * infinite
+        least = k * high + (count - k) * low
+        rounding = 8 * EPS * (abs(epsilon) + k * abs(high) + (count - k) * abs(low))
+        at = tail(k)
+        scale = math.exp(log_free + at.log_mass)
+        # 1 - e^{eps - s_j} = (1 - e^{s_k - s_j}) + e^{s_k - s_j} (1 - e^{eps - s_k}): nothing cancels.
+        rest = max(-math.expm1(min(epsilon - least, 0.0)), 0.0)
+        finite = scale * (at.beyond + rest * at.scaled)
+        slip = at.error + 4 * EPS * (abs(log_free) + abs(log_free + at.log_mass)) + 8 * EPS
+        error = finite * slip + scale * (rounding * at.scaled + at.left_out)
+        return infinite + finite, error + 4 * EPS * infinite
 
     return Closed(value, count * high)
-
-
-def _log_tail(k: int, count: int, log_share: float) -> tuple[float, float]:
-    """log P(Binomial(count, exp(log_share)) >= k), and a bound of its absolute error."""
-    if k <= 0:
-        return 0.0, 0.0
-    share = math.exp(log_share)
-    value = float(special.betainc(k, count - k + 1, share))
-    if value > 1e-290:
-        return math.log(value), 1e-11
-    # Far above the mean the terms fall at least geometrically; they are summed by their logarithms.
-    j = np.arange(k, min(count, k + 20_000) + 1, dtype=np.float64)
-    size = special.gammaln(count + 1.0) + special.gammaln(j + 1.0) + special.gammaln(count - j + 1.0)
-    log_terms = special.gammaln(count + 1.0) - special.gammaln(j + 1.0) - special.gammaln(count - j + 1.0)
-    log_terms = log_terms + j * log_share + (count - j) * math.log1p(-share)
-    peak = float(log_terms.max())
-    total = peak + math.log(float(np.exp(log_terms - peak).sum()))
-    left_out = 0.0
-    if j[-1] < count:
-        ratio = (count - j[-1]) / (j[-1] + 1.0) * share / (1.0 - share)
-        left_out = math.exp(float(log_terms[-1]) - total) * ratio / max(1.0 - ratio, EPS)
-    return total, left_out + 4 * EPS * (float(size[0]) + abs(total)) + 1e-12

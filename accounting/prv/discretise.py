@@ -124,6 +124,10 @@ def edges(law: Law, *, low: float, high: float, cells: int, tilts: Sequence[Tilt
     anchor, span = law.anchor, max(high, law.anchor) - min(low, law.anchor)
     if span == 0.0:
         return np.array([anchor])
+    pad = 1e-12 * (
+        span + abs(anchor)
+    )  # atoms at the ends of the window lie in a cell, whatever their rounding
+    low, high = low - pad, high + pad
     away = np.geomspace(_NEAREST * span, span, _COARSE)
     even = np.linspace(min(low, anchor), max(high, anchor), _COARSE)
     rough = np.unique(np.concatenate([anchor - away, [anchor, low, high], anchor + away, even]))
@@ -134,9 +138,13 @@ def edges(law: Law, *, low: float, high: float, cells: int, tilts: Sequence[Tilt
         log_p = np.log(p)
     for order, top in tilts:
         log_density = np.where(rough[:-1] < top, log_p + order * rough[1:] - np.log(width), -math.inf)
-        part = np.exp((log_density - log_density.max()) / 3.0) * width
+        most = float(log_density.max())
+        if most == -math.inf:
+            continue
+        part = np.exp((log_density - most) / 3.0) * width
         parts.append(part / part.sum())
-    shares = np.array([0.15, 0.15, *(0.7 / len(tilts) for _ in tilts)]) @ np.array(parts)
+    share = 0.7 / max(len(parts) - 2, 1)
+    shares = np.array([0.15, 0.15, *(share for _ in parts[2:])]) @ np.array(parts)
     place = np.concatenate([[0.0], np.cumsum(shares)])
     fine = np.interp(np.linspace(0.0, place[-1], cells + 1), place, rough)
     return np.unique(np.concatenate([fine, [rough[0], anchor, rough[-1]]]))

@@ -30,7 +30,7 @@ from exactdp.accounting.prv.discretise import Grid, Tilt
 from exactdp.accounting.prv.saddle import EPS, Components, Saddle
 from exactdp.accounting.prv.transform import Chernoff, Composition, Measure, Transform
 
-_COARSE = 4096  # number of cells from which the orders and the periods are chosen
+_COARSE = 2048  # number of cells from which the orders and the periods are chosen
 _NEGLIGIBLE = -23.0  # log of the share of delta below which a layer is only bounded
 _LAYERS_APART = 7.0  # log of the share of delta below which a layer has no say in the cells' widths
 

@@ -16,8 +16,11 @@ Engine = Literal["auto", "closed form", "contour", "lattice"]
 _LOG_TOLERANCE = math.log(1e-11)  # relative error of delta aimed at
 _LEAST_TOLERANCE = math.log(1e-19)  # of the contour's scale: rounding is far above
 _FIRST, _LAST = 13, 21  # log2 of the lattice sizes tried
+_LOOSE, _FIRST_LOOSE = 1e-4, 11  # a tolerance for which a smaller size may do, and that size
 _FIRST_LAYERED, _LAST_LAYERED = 12, 16  # likewise, for a lattice by layers
-_FEW = 10  # steps below which a lattice by layers, which is slow, is content with a hundredth of the accuracy
+_FEW = (
+    10  # steps up to which the lattice is quick, and one by layers content with a hundredth of the accuracy
+)
 _TILTED = 1e-3  # width over epsilon beyond which one tilt does not serve
 
 
@@ -41,6 +44,19 @@ def epsilon_of(
             return Interval(form.invert(delta, upper=False), form.invert(delta, upper=True), "closed form")
         if engine == "closed form":
             raise ArithmeticError("this composition has no closed form")
+    cap = _cap(components, delta)
+    if cap <= floor:  # the other direction is certainly the worse
+        return Interval(0.0, cap, "closed form")
+    few = sum(n for _, n in components) <= _FEW
+    if engine == "auto" and few and tolerance is not None and tolerance >= _LOOSE:
+        # A few steps' characteristic function hardly falls: a coarse lattice is done sooner than the contour.
+        try:
+            quick = _by_lattice(components, log_delta, tolerance, floor)
+        except Unsuitable:
+            pass
+        else:
+            if quick.width <= tolerance or quick.upper <= floor:
+                return quick
     found: Interval | None = None
     if engine in ("auto", "contour"):
         try:
@@ -59,6 +75,14 @@ def epsilon_of(
             raise
         return found
     return other if found is None else found.intersect(other)
+
+
+def _cap(components: Components, delta: float) -> float:
+    """What epsilon(delta) never exceeds: delta(eps) <= 1 - e^{eps - top} where no loss is infinite."""
+    top = sum(n * law.support[1] for law, n in components)
+    if not math.isfinite(top) or any(law.infinity_mass for law, _ in components):
+        return math.inf
+    return max(0.0, top - delta + 1e-14 * (1.0 + abs(top)))
 
 
 def _invert(curve: Curve, log_delta: float, start: float, name: str) -> Interval:
@@ -133,11 +157,9 @@ def _contour_at(
 def _by_lattice(components: Components, log_delta: float, tolerance: float | None, floor: float) -> Interval:
     plan = lattice.Plan(components, log_delta=log_delta)
     at = plan.saddle(log_delta=log_delta)
-    top = sum(n * law.support[1] for law, n in components)
-    # delta(eps) <= 1 - e^{eps - top} whatever the law, where no loss is infinite.
-    finite = math.isfinite(top) and not any(law.infinity_mass for law, _ in components)
-    cap = max(0.0, top - math.exp(log_delta) + 1e-14 * (1.0 + abs(top))) if finite else math.inf
-    start, size, best = min(at.epsilon, cap), _FIRST, None
+    cap = _cap(components, math.exp(log_delta))
+    first = _FIRST if tolerance is None or tolerance < _LOOSE else _FIRST_LOOSE
+    start, size, best = min(at.epsilon, cap), first, None
 
     for attempt in range(5):
         before = best.width if best is not None else math.inf
@@ -146,7 +168,10 @@ def _by_lattice(components: Components, log_delta: float, tolerance: float | Non
             best = _narrowed(best, _invert(curve, log_delta, start, "lattice"), cap)
         except Unsuitable:
             if best is None:
-                break
+                if size == _LAST:
+                    break
+                size = min(_LAST, size + 4)
+                continue
         if best.width <= _wanted(best, tolerance) or best.upper <= floor:
             return best
         if attempt == 0:
@@ -155,9 +180,9 @@ def _by_lattice(components: Components, log_delta: float, tolerance: float | Non
             if abs(again.order / at.order - 1.0) > 0.2:
                 at, start = again, min(best.upper, cap)
                 continue
-        if size == _LAST or best.width > _TILTED * max(best.upper, 0.01):
+        if size == _LAST or (size >= _FIRST and best.width > _TILTED * max(best.upper, 0.01)):
             break
-        if size > _FIRST and best.width > 0.7 * before:
+        if size > first and best.width > 0.7 * before:
             break
         grow = 0.5 * math.log2(best.width / _wanted(best, tolerance)) + 0.4
         size = min(_LAST, size + max(1, math.ceil(grow)))
@@ -203,13 +228,13 @@ def _by_layers(
         best = _narrowed(best, found, cap)
         if best.width <= wanted(best) or best.upper <= floor:
             return best
-        if best.width > 0.1 * best.upper:  # the layers were laid about another epsilon
-            start = best.upper if best.upper < 1.5 * best.lower else 1.02 * best.lower
-        elif size == _LAST_LAYERED:
+        laid, start = start, best.upper if best.upper < 1.5 * best.lower else 1.02 * best.lower
+        if best.width > 0.1 * best.upper and abs(start - laid) > 0.2 * laid:
+            continue  # the layers were laid about another epsilon
+        if size == _LAST_LAYERED:
             return best
-        else:
-            more = math.ceil(0.5 * math.log2(best.width / wanted(best)) + 0.4)
-            size, start = min(size + max(more, 1), _LAST_LAYERED), best.upper
+        more = math.ceil(0.5 * math.log2(best.width / wanted(best)) + 0.4)
+        size = min(size + max(more, 1), _LAST_LAYERED)
     return best
 
 

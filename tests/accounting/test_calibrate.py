@@ -117,3 +117,12 @@ def test_bad_input_is_refused_before_any_work(change, name):
 
     with pytest.raises(ValueError, match=name):
         calibrate.noise_multiplier(never, **({"epsilon": 1.0, "delta": 1e-5} | change))
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 3.0])
+def test_few_whole_steps(epsilon: float) -> None:
+    # The bracket is open while a proposed jump is below one step.
+    mechanism = PoissonHidden(Gaussian(3.0), 256 / 1442)
+    found = calibrate.num_steps(lambda steps: [(mechanism, steps)], epsilon=epsilon, delta=1e-5)
+    assert prv.epsilon([(mechanism, int(found.value))], delta=1e-5).upper <= epsilon
+    assert prv.epsilon([(mechanism, int(found.value) + 1)], delta=1e-5).lower > epsilon

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from exactdp.accounting import prv, rdp
 from exactdp.accounting.interval import Interval
 from exactdp.accounting.pairs.dirichlet import Dirichlet
+from exactdp.accounting.pairs.finite import Finite
 from exactdp.accounting.pairs.gaussian import Gaussian
 from exactdp.accounting.pairs.laplace import Laplace
 from exactdp.accounting.pairs.pure import PureDP
@@ -269,3 +271,35 @@ def test_large_pure_losses(epsilon0: float, count: int) -> None:
     truth = count * epsilon0 + math.log1p(-1e-5)
     assert found.lower - 1e-9 * truth <= truth <= found.upper + 1e-9 * truth
     assert found.width <= 1e-6 * truth
+    for engine in ("contour", "lattice"):
+        with contextlib.suppress(ArithmeticError):  # it may have no answer, but no wrong one
+            alone = prv.epsilon([(PureDP(epsilon0), count)], delta=1e-5, engine=engine)
+            assert alone.lower - 1e-9 * truth <= truth <= alone.upper + 1e-9 * truth
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "count", "delta", "truth"),
+    [
+        # 20 digits by exact summation (benchmarks/soundness).
+        (
+            (0.21723079681396484, 0.03816413879394531, 0.5004310607910156, 0.24417400360107422),
+            (0.03585243225097656, 0.6430282592773438, 0.16793441772460938, 0.1531848907470703),
+            3,
+            8.40e-11,
+            8.4728771178489189904,
+        ),
+        (
+            (0.3174591064453125, 0.6483116149902344, 0.034229278564453125),
+            (0.4660072326660156, 0.18147659301757812, 0.35251617431640625),
+            61,
+            1.29e-74,
+            142.25292290462573230,
+        ),
+    ],
+)
+def test_atoms_at_the_ends_of_the_support(
+    p: tuple[float, ...], q: tuple[float, ...], count: int, delta: float, truth: float
+) -> None:
+    found = prv.epsilon([(Finite(p=p, q=q), count)], delta=delta)
+    assert found.lower <= truth <= found.upper
+    assert found.width <= 1e-9 * truth

@@ -1,0 +1,57 @@
+"""Binomial tails against 40 digits, and a composition that they once got wrong."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import pytest
+
+from exactdp.accounting import prv
+from exactdp.accounting.pairs.pure import PureDP
+from exactdp.accounting.prv import binomial
+from exactdp.accounting.sampling.hidden import PoissonHidden
+
+
+def _log_mass(count: int, j: int, p: float) -> mp.mpf:
+    log_choose = mp.loggamma(count + 1) - mp.loggamma(j + 1) - mp.loggamma(count - j + 1)
+    return log_choose + j * mp.log(mp.mpf(p)) + (count - j) * mp.log1p(-mp.mpf(p))
+
+
+@pytest.mark.parametrize("p", [1e-9, 1e-4, 0.03, 0.5, 0.500001, 0.97])
+@pytest.mark.parametrize("count", [1, 2, 17, 1000, 40_000])
+@pytest.mark.parametrize("deviation", [-3.0, 0.0, 4.0, 25.0])
+@pytest.mark.parametrize("gap", [1e-5, 0.3, 8.0])
+def test_tail(count: int, p: float, deviation: float, gap: float) -> None:
+    with mp.workdps(40):
+        q = float(1 - mp.mpf(p))
+        k = min(max(round(count * p + deviation * math.sqrt(count * p * q)), 0), count)
+        found = binomial.tail(count, p, q, gap, k)
+        term, odds = mp.e ** _log_mass(count, k, p), mp.mpf(p) / (1 - mp.mpf(p))
+        beyond = scaled = mp.mpf(0)
+        for j in range(k, min(count, k + 6000) + 1):
+            fall = mp.e ** (-mp.mpf(gap) * (j - k))
+            beyond, scaled = beyond + term * (1 - fall), scaled + term * fall
+            term *= odds * (count - j) / (j + 1)
+        scale = mp.e ** mp.mpf(found.log_mass)
+        for value, truth in ((found.beyond, beyond), (found.scaled, scaled)):
+            assert abs(value * scale - truth) <= (found.error * value + found.left_out) * scale
+        assert found.error <= 1e-9
+
+
+@pytest.mark.parametrize("count", [10**6, 10**9])
+@pytest.mark.parametrize("p", [1e-7, 0.2659, 0.5])
+def test_the_largest_term(count: int, p: float) -> None:
+    with mp.workdps(40):
+        k = round(count * p + 13 * math.sqrt(count * p * (1 - p)))
+        found = binomial.tail(count, p, 1 - p, 1e-5, k)
+        assert abs(found.log_mass - _log_mass(count, k, p)) <= found.error <= 1e-8
+
+
+def test_many_steps_of_a_small_loss() -> None:
+    # Truth to 20 digits by exact summation (benchmarks/soundness).
+    steps = [(PoissonHidden(PureDP(1.6890020387621884e-05), 0.26599941433457686), 1_526_193)]
+    found = prv.epsilon(steps, delta=8.23e-42)
+    assert found.engine == "closed form"
+    assert found.lower <= 0.071677405712609669565 <= found.upper
+    assert found.width <= 1e-12
