@@ -18,7 +18,7 @@ from typing import Protocol
 from absl import app
 from absl.flags import argparse_flags
 
-COMMANDS = ("epsilon", "delta", "tradeoff", "calibrate", "ladder", "curves", "check")
+COMMANDS = ("epsilon", "delta", "tradeoff", "calibrate", "ladder", "curves", "check", "train")
 
 
 class Command(Protocol):
@@ -76,8 +76,8 @@ def main(arguments: argparse.Namespace) -> int:
     except ArithmeticError as error:
         print(f"exactdp {arguments.command}: no certified answer: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print(f"exactdp {arguments.command}: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        print(f"exactdp {arguments.command}: {error or 'interrupted'}", file=sys.stderr)
         return 130
     try:
         print(text, flush=True)

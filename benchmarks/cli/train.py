@@ -1,0 +1,181 @@
+"""`exactdp train`: trains a classifier, and says what certifies it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import datetime
+import os
+import sys
+from collections.abc import Callable, Generator, Mapping
+from typing import Any
+
+from absl import logging
+
+from exactdp.benchmarks.cli import flags, output
+from exactdp.benchmarks.curves.ladders import number
+from exactdp.train.settings import ACCOUNTANTS, METHODS, Settings
+
+HELP = "trains a classifier privately, by paper A's method or a baseline"
+EXAMPLES = """\
+  exactdp train dpsgd --dataset digits --epsilon 4 --delta 1e-5
+  exactdp train dirichlet --dataset digits --epsilon 4 --offset 3 --sampling_probability 0.05 --json
+  exactdp train dirichlet --dataset digits --epsilon 4 --accountant printed --out runs/printed --seed 1
+  exactdp train label_public --dataset mnist --epsilon 1 --model cnn --num_steps 2000 --out runs/mnist
+  exactdp train dpsgd --dataset digits --epsilon 2 --noise_multiplier 4      (stops when epsilon is 2)
+  exactdp train nonprivate --dataset digits --num_steps 500
+An interrupted run goes on with the same command and --resume. A seed is as secret as the data: whoever has it
+can take the noise off; left out, it comes from the operating system."""
+
+_SHARED = (
+    "epsilon",
+    "delta",
+    "noise_multiplier",
+    "scaling",
+    "offset",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Flag:
+    help: str
+    kind: Callable[[str], Any] = float
+    default: Any = None
+    choices: tuple[str, ...] | None = None
+
+
+_TRAINING: Mapping[str, _Flag] = {
+    "sampling_probability": _Flag(
+        "probability that a record is in a step's batch (an expected batch of 256; dirichlet, "
+        "gaussian_features: 64; a quarter of the records at most)"
+    ),
+    "num_steps": _Flag("number of steps (500, or as many as --epsilon allows the noise given)", number),
+    "clip_norm": _Flag("dpsgd, label_public: of a record's gradient; gaussian_features: of its features (1)"),
+    "learning_rate": _Flag("learning rate (0.5; dirichlet: 4 / kappa)"),
+    "effective_learning_rate": _Flag("dirichlet: gamma_eff; the learning rate is gamma_eff / kappa"),
+    "accountant": _Flag(
+        "exact: certified; printed: dirichlet's scaling by the paper's rule", str, "exact", ACCOUNTANTS
+    ),
+}
+_RUN: Mapping[str, _Flag] = {
+    "dataset": _Flag("digits, mnist, fashion_mnist, ..., or <layout>:<name>", str, "digits"),
+    "model": _Flag("linear, mlp, cnn, wrn-16-4, wrn-40-4 or vit-tiny (cnn; small images: mlp)", str),
+    "optimizer": _Flag("sgd, adam or adamw (sgd; dirichlet: sgd only)", str, "sgd"),
+    "schedule": _Flag("of the learning rate: constant, cosine or linear (constant)", str, "constant"),
+    "momentum": _Flag("of sgd (0)", float, 0.0),
+    "weight_decay": _Flag("of adamw (0)", float, 0.0),
+    "ema_decay": _Flag("moving average of the weights, which are then evaluated and released (none)"),
+    "accumulation": _Flag("compute a batch in so many parts, to save memory (1)", number, 1),
+    "augmentation": _Flag("random views of a record in a step; needs --padding or --flip (1)", number, 1),
+    "padding": _Flag("pixels by which a view may be shifted (0)", number, 0),
+    "devices": _Flag("devices that share a batch (1)", number, 1),
+    "coordinator": _Flag("host:port of the first process of a run on several", str),
+    "num_processes": _Flag("processes of the run, all started with the same command (1)", number, 1),
+    "process_id": _Flag("which process this is, from 0 (0)", number, 0),
+    "checkpoint_every": _Flag("steps between checkpoints, announced at once (a 20th of the run)", number),
+    "report_every": _Flag("steps between rows of metrics.csv (a 20th of the run)", number),
+    "seed": _Flag("of all randomness of the run (from the operating system)", number),
+}
+_SWITCHES: Mapping[str, str] = {
+    "flip": "mirror images at random",
+    "bfloat16": "compute activations in bfloat16",
+    "split_parameters": "split the parameters over the devices too",
+    "private_metrics": "also write losses and batch sizes, which no certificate covers, to metrics.csv",
+    "resume": "go on with the run in --out",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags."""
+    parser.add_argument("method", choices=METHODS, metavar="method", help=", ".join(METHODS))
+    for name in _SHARED:
+        parser.add_argument(f"--{name}", type=float, metavar="X", help=flags.FLAGS[name].help)
+    parser.set_defaults(delta=1e-5)
+    for name, flag in {**_TRAINING, **_RUN}.items():
+        parser.add_argument(
+            f"--{name}",
+            type=flag.kind,
+            default=flag.default,
+            choices=flag.choices,
+            metavar=None if flag.choices else "X",
+            help=flag.help,
+        )
+    for name, text in _SWITCHES.items():
+        parser.add_argument(f"--{name}", action="store_true", help=text)
+    parser.add_argument(
+        "--out", type=flags.directory, metavar="DIR", help="folder of the run (one under runs/)"
+    )
+    flags.add_json(parser)
+
+
+def execute(arguments: argparse.Namespace) -> tuple[str, int]:
+    """Trains; progress and what certifies the run go to stderr."""
+    given = {name: getattr(arguments, name) for name in (*_SHARED, *_TRAINING)}
+    settings = Settings(arguments.method, **given)
+    if arguments.resume and arguments.out is None:
+        raise ValueError("out must be given when resume is set, got nothing")
+    stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
+    out = arguments.out or f"runs/{settings.method}-{arguments.dataset.replace(':', '-')}-{stamp}"
+    # The progress of libraries is not for stderr: that has the run's own.
+    logging.set_verbosity(logging.WARNING)
+    # JAX is imported from here on, so that the accountants' commands do without.
+    from exactdp.train import start
+
+    with _stdout_to_stderr():
+        run = start.Start(
+            settings=settings,
+            out=out,
+            **{name: getattr(arguments, name) for name in (*_RUN, *_SWITCHES)},
+        )
+        prepared = run.prepare()
+        print("\n".join(_opening(prepared)), file=sys.stderr, flush=True)
+        result = run.carry_out(prepared)
+    if arguments.json:
+        return output.as_json(result.as_dict()), 0
+    rows = [
+        ("test accuracy", "epsilon, lower", "epsilon, upper", "delta", "steps"),
+        (result.test_accuracy, result.epsilon.lower, result.epsilon.upper, result.delta, result.steps),
+    ]
+    lines = [
+        output.statement(result.threat_model),
+        prepared.plan.certificate.statement,
+        "",
+        output.table(rows),
+        "",
+        f"run: {result.run} ({result.seconds:.1f} s)",
+    ]
+    return "\n".join(lines), 0
+
+
+@contextlib.contextmanager
+def _stdout_to_stderr() -> Generator[None]:
+    """What native libraries print themselves (Gloo does) must not end up in the answer."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def _opening(prepared: Any) -> list[str]:
+    """What is said before the first step."""
+    plan, settings = prepared.plan, prepared.settings
+    shown = {
+        settings.parameter: plan.noise,
+        "sampling_probability": plan.sampler.sampling_probability,
+        "num_steps": plan.num_steps,
+        "learning_rate": plan.learning_rate,
+    }
+    numbers = ", ".join(f"{name} {output.show(value)}" for name, value in shown.items() if name)
+    lines = [f"{settings.method} on {prepared.data.name}: {numbers}", *plan.certificate.lines()]
+    if plan.printed is not None:
+        lines.append(
+            f"scaling chosen as the paper does: its rule gives epsilon {output.show(plan.printed.epsilon)} "
+            f"(dirichlet ladder, {plan.printed.rung}), under another threat model than the certified epsilon "
+            "at the end"
+        )
+    return lines

@@ -1,0 +1,280 @@
+"""Training runs as rows of a CSV file: a run that is in the file already is not carried out again."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from exactdp import __version__
+from exactdp.accounting.printed import dirichlet as printed
+from exactdp.benchmarks.curves import store
+from exactdp.benchmarks.paper_a.experiment import ARXIV, Experiment
+from exactdp.train import loop, methods
+from exactdp.train.data import Dataset
+from exactdp.train.optimiser import Optimiser
+from exactdp.train.settings import Settings
+
+_TYPICAL = 0.9  # softmax output at the label, as the paper takes it for kappa
+COLUMNS = (
+    "split",
+    "series",
+    "x",
+    "seed",
+    "method",
+    "noise",
+    "offset",
+    "sampling_probability",
+    "num_steps",
+    "learning_rate",
+    "effective_learning_rate",
+    "epsilon_lower",
+    "epsilon_upper",
+    "rule_epsilon",
+    "adjacency",
+    "coins",
+    "released",
+    "covers_weights",
+    "accuracy",
+    "seconds",
+    "reason",
+)
+"""Of the CSV file.
+
+`noise` is the scaling of dirichlet, the noise multiplier of the others. `epsilon_lower` and `epsilon_upper`
+are what the run's ledger certifies, under the threat model in `adjacency`, `coins` and `released`;
+`rule_epsilon` is what the paper's rule with the repaired conversion says of a dirichlet run. `reason` says
+why there is no accuracy.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """One point of a figure.
+
+    Attributes:
+      series: which curve it belongs to.
+      x: where it is on the axis.
+      settings: what is run; None where there is nothing to run.
+      split: of `exactdp.benchmarks.paper_a.experiment.SPLITS`.
+      reason: why there is nothing to run.
+    """
+
+    series: str
+    x: float
+    settings: Settings | None
+    split: str = "test"
+    reason: str = ""
+
+
+def header(experiment: Experiment, data: Mapping[str, Dataset], **more: object) -> dict[str, object]:
+    """What the rows depend on; a file with another header is not continued."""
+    return {
+        "paper": ARXIV,
+        "versions": {"exactdp": __version__, "jax": jax.__version__, "numpy": np.__version__},
+        "device": jax.devices()[0].device_kind,
+        **dataclasses.asdict(experiment),
+        "train_records": len(data["test"].y),
+        "test_records": len(data["test"].y_test),
+        "source": data["test"].source,
+        **more,
+    }
+
+
+def carry_out(
+    path: Path,
+    points: Iterable[Point],
+    *,
+    experiment: Experiment,
+    data: Mapping[str, Dataset],
+    header: Mapping[str, object],
+) -> list[store.Row]:
+    """Runs what is missing of the points, all seeds of each; after every run the file is complete.
+
+    Args:
+      path: of the CSV file; its folder exists.
+      points: what is wanted.
+      experiment: model and seeds.
+      data: as `Experiment.load` gives it.
+      header: of the file.
+
+    Returns:
+      All rows of the file.
+
+    Raises:
+      ValueError: the file is there with another header, or a setting cannot be run.
+    """
+    rows = _found(path, header)
+    for point in points:
+        have = {row["seed"] for row in rows if _key(row) == (point.split, point.series, repr(float(point.x)))}
+        # One seed decides on held-out records: what it chooses is run with others on the test records.
+        seeds = range(experiment.num_seeds) if point.split == "test" else range(1)
+        missing = [seed for seed in seeds if str(seed) not in have]
+        if point.settings is None:
+            if not have:
+                rows.append(_empty(point))
+                _write(path, header, rows)
+            continue
+        if not missing:
+            continue
+        chosen = data[point.split]
+        prepared = methods.prepare(point.settings, data=chosen, model=experiment.model)
+        for seed in missing:
+            start = time.perf_counter()
+            result = _run(prepared, seed)
+            rows.append(_row(point, prepared, result, seed, time.perf_counter() - start))
+            _write(path, header, rows)
+            print(
+                f"{point.split}: {point.series} at {point.x:g}, seed {seed}: accuracy "
+                f"{result.test_accuracy:.4f}, epsilon <= {result.epsilon.upper:.4g}",
+                file=sys.stderr,
+                flush=True,
+            )
+    return rows
+
+
+def _found(path: Path, header: Mapping[str, object]) -> list[store.Row]:
+    if not path.is_file():
+        return []
+    found, rows = store.read_csv(path)
+    wanted = json.loads(json.dumps(header))
+    if found != wanted:
+        changed = sorted(k for k in {*found, *wanted} if found.get(k) != wanted.get(k))
+        raise ValueError(
+            f"out must hold no file made with other settings, got {path}, which differs in "
+            f"{', '.join(changed)}; remove it or choose another folder"
+        )
+    return rows
+
+
+def _run(prepared: methods.Prepared, seed: int) -> loop.Result:
+    steps = prepared.plan.num_steps
+    options = loop.Options(
+        num_steps=steps,
+        delta=prepared.settings.delta,
+        optimiser=Optimiser(learning_rate=prepared.plan.learning_rate),
+        checkpoint_every=steps,
+        report_every=steps,
+        progress=False,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        return methods.run(prepared, out=Path(folder) / "run", seed=seed, options=options)
+
+
+def _row(
+    point: Point, prepared: methods.Prepared, result: loop.Result, seed: int, seconds: float
+) -> store.Row:
+    plan, settings, model = prepared.plan, prepared.settings, result.threat_model
+    values: dict[str, Any] = {
+        "split": point.split,
+        "series": point.series,
+        "x": float(point.x),
+        "seed": seed,
+        "method": settings.method,
+        "noise": plan.noise,
+        "sampling_probability": plan.sampler.sampling_probability,
+        "num_steps": plan.num_steps,
+        "learning_rate": plan.learning_rate,
+        "epsilon_lower": result.epsilon.lower,
+        "epsilon_upper": result.epsilon.upper,
+        "adjacency": model.adjacency,
+        "coins": model.coins,
+        "released": model.released,
+        "covers_weights": plan.certificate.covers_weights,
+        "accuracy": result.test_accuracy,
+        "seconds": round(seconds, 2),
+    }
+    if settings.method == "dirichlet" and plan.noise is not None:
+        rule = {"offset": settings.alpha, "num_steps": plan.num_steps, "delta": settings.delta}
+        q = plan.sampler.sampling_probability
+        values |= {
+            "offset": settings.alpha,
+            "effective_learning_rate": printed.effective_learning_rate(
+                plan.learning_rate,
+                scaling=plan.noise,
+                offset=settings.alpha,
+                true_class_probability=_TYPICAL,
+            ),
+            "rule_epsilon": printed.epsilon(
+                plan.noise, sampling_probability=q, conversion="balle", **rule
+            ).value,  # type: ignore[arg-type]
+        }
+    return {name: _cell(values.get(name)) for name in COLUMNS}
+
+
+def _empty(point: Point) -> store.Row:
+    values = {"split": point.split, "series": point.series, "x": float(point.x), "reason": point.reason}
+    return {name: _cell(values.get(name)) for name in COLUMNS}
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else repr(value) if isinstance(value, float) else str(value)
+
+
+def _key(row: store.Row) -> tuple[str, str, str]:
+    return row["split"], row["series"], row["x"]
+
+
+def _write(path: Path, header: Mapping[str, object], rows: Sequence[store.Row]) -> None:
+    store.write_csv(path, header, COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """The seeds of one point, together.
+
+    Attributes:
+      series: curve.
+      x: place on the axis.
+      mean: of the accuracy.
+      deviation: standard deviation over the seeds (n - 1), 0 for one seed.
+      count: how many seeds.
+      row: of the first seed, for what does not depend on it.
+    """
+
+    series: str
+    x: float
+    mean: float
+    deviation: float
+    count: int
+    row: store.Row
+
+
+def summaries(rows: Sequence[store.Row], *, split: str = "test") -> list[Summary]:
+    """One summary a point of that split that has an accuracy, in the order of the file."""
+    groups: dict[tuple[str, str], list[store.Row]] = {}
+    for row in rows:
+        if row["split"] == split and row["accuracy"]:
+            groups.setdefault((row["series"], row["x"]), []).append(row)
+    made: list[Summary] = []
+    for (series, x), group in groups.items():
+        values = np.array([float(row["accuracy"]) for row in group])
+        deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+        made.append(Summary(series, float(x), float(values.mean()), deviation, len(values), group[0]))
+    return made
+
+
+def table(rows: Sequence[store.Row]) -> str:
+    """The summaries as text."""
+    lines = [f"{'series':44} {'x':>10} {'accuracy':>9} {'+-':>7} {'noise':>10} {'epsilon <=':>10} reason"]
+    for one in summaries(rows):
+        noise, epsilon = one.row["noise"], one.row["epsilon_upper"]
+        lines.append(
+            f"{one.series:44} {one.x:10.4g} {one.mean:9.4f} {one.deviation:7.4f} "
+            f"{float(noise) if noise else math.nan:10.4g} {float(epsilon):10.4g}"
+        )
+    lines += [
+        f"{row['series']:44} {float(row['x']):10.4g} {row['reason']}"
+        for row in rows
+        if row["split"] == "test" and row["reason"]
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,129 @@
+"""The training steps to compile: every method on every model, as functions of shapes alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from exactdp.accounting import validate
+from exactdp.mechanisms.batches import Poisson
+from exactdp.train import certificates, dirichlet, dpsgd, nonprivate, parallel
+from exactdp.train import state as states
+from exactdp.train import step as steps
+from exactdp.train.network import Network
+from exactdp.train.optimiser import Optimiser
+from exactdp.train.task import Records, Task
+
+METHODS = ("nonprivate", "dpsgd", "dirichlet")
+MODELS: dict[str, tuple[int, ...]] = {
+    "cnn": (28, 28, 1),
+    "wrn-16-4": (32, 32, 3),
+    "vit-tiny": (32, 32, 3),
+}
+"""Models, each with the shape of its records."""
+
+NUM_CLASSES = 10
+_CLIP_NORM, _NOISE_MULTIPLIER = 1.0, 1.0
+_SCALING, _OFFSET = 0.235, 3.0
+_NUM_STEPS = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One step.
+
+    Attributes:
+      method: one of `METHODS`.
+      model: one of `MODELS`.
+      capacity: records a step is computed for, >= 2; 4/5 of them are expected to be drawn.
+      num_records: of the training set, >= capacity.
+      bfloat16: whether the model computes in bfloat16.
+
+    Raises:
+      ValueError: an argument outside of what is said above.
+    """
+
+    method: str
+    model: str
+    capacity: int = 1024
+    num_records: int = 50_000
+    bfloat16: bool = True
+
+    def __post_init__(self) -> None:
+        validate.one_of("method", self.method, METHODS)
+        validate.one_of("model", self.model, MODELS)
+        validate.count("capacity", self.capacity, 2)
+        validate.count("num_records", self.num_records, self.capacity)
+
+    def task(self) -> Task:
+        """The method on the model, for a data set of `num_records` records."""
+        network = Network(self.model, MODELS[self.model], NUM_CLASSES, self.bfloat16)
+        expected = 0.8 * self.capacity
+        sampler = Poisson(self.num_records, expected / self.num_records, self.capacity)
+        if self.method == "nonprivate":
+            return nonprivate.task(
+                network, certificate=certificates.nonprivate(sampler=sampler), sampler=sampler
+            )
+        if self.method == "dpsgd":
+            return dpsgd.task(
+                network,
+                certificate=certificates.dpsgd(_NOISE_MULTIPLIER, sampler=sampler),
+                sampler=sampler,
+                noise_multiplier=_NOISE_MULTIPLIER,
+                clip_norm=_CLIP_NORM,
+                expected_batch_size=expected,
+            )
+        certificate = certificates.dirichlet(
+            _SCALING, offset=_OFFSET, sampler=sampler, num_classes=NUM_CLASSES
+        )
+        return dirichlet.task(
+            network, certificate=certificate, sampler=sampler, scaling=_SCALING, offset=_OFFSET
+        )
+
+
+def jitted(case: Case, *, layout: parallel.Layout) -> tuple[Any, tuple[Any, Any]]:
+    """The jitted step of the common loop, and the shapes of its arguments on the devices of the layout.
+
+    It is the step that training runs: batch drawn, gradient, noise, plain SGD, moving average of the weights;
+    state and records lie where the layout puts them. `step.lower(*shapes).compile()` compiles it.
+
+    Args:
+      case: which step.
+      layout: where it is to run; one device of the default kind, or those of a mesh.
+    """
+    task = case.task()
+    optimiser = Optimiser()
+    transformation = optimiser.build(_NUM_STEPS)
+
+    def initial(key: jax.Array) -> states.State:
+        return states.initial(task.initialise(key), optimiser=transformation, average=True, key=key)
+
+    def records() -> Records:
+        # Zero rows make the devices divide their number, as `Layout.shared` does.
+        rows = case.num_records + -case.num_records % layout.num_devices
+        return Records(jnp.zeros((rows, *MODELS[case.model]), jnp.float32), jnp.zeros(rows, jnp.int32))
+
+    # Shapes only: this key gives no number.
+    state = jax.eval_shape(initial, jax.random.key(0))
+    shapes = (
+        _placed(layout.kept, state, layout),
+        _placed(layout.spread, jax.eval_shape(records), layout),
+    )
+    step = steps.compile_step(task, optimiser, num_steps=_NUM_STEPS, ema_decay=0.999, layout=layout)
+    return step, shapes
+
+
+def _placed(place: Any, tree: Any, layout: parallel.Layout) -> Any:
+    """The shapes of `tree` with the shardings that `place` gives its arrays."""
+    if layout.mesh is None:
+        return tree
+    everywhere = jax.sharding.NamedSharding(layout.mesh, jax.sharding.PartitionSpec())
+    shardings = jax.jit(place, in_shardings=everywhere).lower(tree).compile().output_shardings
+    return jax.tree.map(
+        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding),
+        tree,
+        shardings,
+    )

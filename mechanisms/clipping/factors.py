@@ -1,0 +1,58 @@
+"""The weight c_i that clipping gives to a record, so that |c_i G_i| <= clip_norm after rounding."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import Bool, Float32
+
+# Shaved off the bound, so that rounding of the norm, of the weight and of the products cannot exceed it.
+_SHAVE = 2.0**-18
+
+
+@dataclasses.dataclass(frozen=True)
+class Flat:
+    """c = min(1, C / |G|): gradients longer than the clip norm C are shortened to it (arXiv 1607.00133)."""
+
+    def __call__(self, norms: Array, clip_norm: Array) -> Array:
+        bound = clip_norm * (1.0 - _SHAVE)
+        return jnp.minimum(1.0, bound / jnp.maximum(norms, jnp.finfo(jnp.float32).tiny))
+
+
+@dataclasses.dataclass(frozen=True)
+class Automatic:
+    """c = C / (|G| + gamma): every gradient is brought to about C, no threshold to tune.
+
+    The sensitivity stays C. Source: Bu et al., arXiv 2206.07136, equation (3.1) (AUTO-S), times C.
+
+    Args:
+      stability: gamma > 0; 0.01 in the paper.
+    """
+
+    stability: float = 0.01
+
+    def __call__(self, norms: Array, clip_norm: Array) -> Array:
+        return clip_norm * (1.0 - _SHAVE) / (norms + self.stability)
+
+
+Rescaling = Flat | Automatic
+
+
+def factors(
+    squared_norms: Float32[Array, "records groups"],
+    mask: Bool[Array, " records"],
+    *,
+    clip_norms: Float32[Array, " groups"],
+    rescaling: Rescaling,
+) -> tuple[Float32[Array, "records groups"], Bool[Array, " records"]]:
+    """The weights, and which records have a finite gradient.
+
+    A record that is masked out, or whose squared norm is not a finite float32 (a NaN or infinity anywhere in
+    its gradient, or a norm beyond 1.8e19), gets the weight 0 in every group.
+    """
+    finite = jnp.all(jnp.isfinite(squared_norms), 1)
+    norms = jnp.sqrt(jnp.where(finite[:, None], squared_norms, 0.0))
+    weights = rescaling(norms, clip_norms)
+    return jnp.where((finite & mask)[:, None], weights, 0.0), finite

@@ -1,0 +1,130 @@
+"""Which method each group of uses gets: by byte budget, then by time.
+
+- keep: the gradient of each record is formed once in the backward pass and kept; the weighted sum reads it.
+- ghost: the norm comes from activations and output gradients without the gradient of a record; both are kept
+  for the weighted contraction, which costs what the gradient of the batch costs.
+- recompute: as ghost, but the gradient of a record is formed for its norm and dropped.
+
+Time is counted in floating-point operations, a number moved to or from memory as `_TRAFFIC` of them. Every
+group first gets its fastest method; while what is kept exceeds the budget, the group that saves most bytes
+for the time it loses changes to a leaner method.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from exactdp.mechanisms.clipping.groups import Group, Use
+from exactdp.mechanisms.clipping.program import Program
+from exactdp.mechanisms.clipping.rules import rule, tied
+
+Method = Literal["keep", "ghost", "recompute"]
+# Floating-point operations that take as long as moving one number between memory and processor.
+_TRAFFIC = 16.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """A method for a group, with its cost for the whole batch.
+
+    Attributes:
+      method: keep, ghost or recompute.
+      flops: floating-point operations beyond the plain backward pass to the activations.
+      kept_bytes: kept from the backward pass to the weighted sum, activations not counted.
+      passing_bytes: held while the norm is computed.
+      time: flops plus what memory traffic costs.
+    """
+
+    method: Method
+    flops: float
+    kept_bytes: float
+    passing_bytes: float
+    time: float
+
+
+def output_bytes(program: Program, use: Use) -> float:
+    """Bytes of the output gradient of one record."""
+    total = 0.0
+    for k in use.float_outputs:
+        shape = program.shapes[use.operation.outputs[k]]
+        total += rule.size(shape.shape) * np.dtype(shape.dtype).itemsize
+    return total
+
+
+def group_floats(program: Program, group: Group) -> int:
+    """Numbers in the gradient of one record with respect to the group's parameters."""
+    if group.box is not None:
+        return rule.size(group.root_shapes[0])
+    return sum(rule.size(program.shapes[program.parameters[leaf]].shape) for leaf in group.leaves)
+
+
+def choices(program: Program, uses: Sequence[Use], group: Group, records: int) -> list[Choice]:
+    """All methods that the group can have."""
+    members = [uses[member.use] for member in group.members]
+    gradient = sum(use.rule.gradient_flops for use in members)
+    gradients = sum(output_bytes(program, use) for use in members)
+    formed = float(group_floats(program, group))
+
+    def choice(method: Method, flops: float, moved: float, kept: float, passing: float) -> Choice:
+        flops, time = flops * records, (flops + _TRAFFIC * moved) * records
+        return Choice(method, flops, kept * records, passing * records, time)
+
+    found = [choice("keep", gradient + 4.0 * formed, 3.0 * formed, 4.0 * formed, 0.0)]
+    if len(members) > 1:
+        pairs = tied.ghost_cost([use.rule for use in members], group)
+        if pairs is not None:
+            flops, floats = pairs
+            found.append(choice("ghost", flops + gradient, 3.0 * floats, gradients, 4.0 * floats))
+        return found
+    (use,) = members
+    if not group.computed and use.rule.ghost_flops is not None:
+        floats = use.rule.ghost_floats
+        found.append(choice("ghost", use.rule.ghost_flops + gradient, 3.0 * floats, gradients, 4.0 * floats))
+    # A sum rounded to a narrow format on its way to the parameters would not be a sum of bounded terms.
+    exact = all(program.shapes[n].dtype == np.float32 for n in group.roots) or not group.computed
+    if use.rule.ghost_flops is not None and exact:
+        flops = 2.0 * gradient + 2.0 * formed
+        found.append(choice("recompute", flops, 2.0 * formed, gradients, 4.0 * formed))
+    return found
+
+
+def plan(
+    program: Program,
+    uses: Sequence[Use],
+    groups: Sequence[Group],
+    *,
+    records: int,
+    byte_budget: float,
+    method: Method | None = None,
+) -> list[Choice]:
+    """A choice for every group.
+
+    Args:
+      program: the loss.
+      uses: its uses of parameters.
+      groups: how they belong together.
+      records: batch or micro-batch size.
+      byte_budget: most bytes to keep besides the activations; the leanest choices where it cannot be met.
+      method: taken wherever a group can have it, regardless of the budget.
+    """
+    every = [choices(program, uses, group, records) for group in groups]
+    if method is not None:
+        every = [[c for c in options if c.method == method] or options for options in every]
+    chosen = [min(options, key=lambda c: c.time) for options in every]
+    while sum(c.kept_bytes for c in chosen) > byte_budget:
+        best: tuple[float, int, Choice] | None = None
+        for k, options in enumerate(every):
+            for other in options:
+                saved = chosen[k].kept_bytes - other.kept_bytes
+                if saved > 0.0:
+                    rate = saved / max(other.time - chosen[k].time, 1.0)
+                    if best is None or rate > best[0]:
+                        best = (rate, k, other)
+        if best is None:
+            break
+        chosen[best[1]] = best[2]
+    return chosen

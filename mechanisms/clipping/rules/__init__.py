@@ -1,0 +1,1 @@
+"""Rules: how one use of parameters gives norms and weighted sums."""

@@ -1,0 +1,78 @@
+"""Random views of the records of a batch, as an option of every method."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+from jaxtyping import Array, Int
+
+from exactdp.accounting import validate
+from exactdp.mechanisms import keys
+from exactdp.train import augment
+from exactdp.train.task import Losses, Records
+
+
+@dataclasses.dataclass(frozen=True)
+class Augmentation:
+    """How records are varied. A record's views are drawn for its slot of the batch and the step.
+
+    Attributes:
+      multiplicity: views of a record, K >= 1; its loss is their mean, so that it has one gradient.
+      padding: pixels by which an image may be shifted, >= 0; 0 for no shift.
+      flip: whether images are mirrored with probability 1/2.
+
+    Raises:
+      ValueError: an argument is outside its range, or several views would all be the same.
+    """
+
+    multiplicity: int = 1
+    padding: int = 0
+    flip: bool = False
+
+    def __post_init__(self) -> None:
+        validate.count("augmentation", self.multiplicity, minimum=1)
+        validate.count("padding", self.padding)
+        if self.multiplicity > 1 and not self.varies:
+            raise ValueError(
+                f"augmentation must be 1 where neither padding nor flip is set, got {self.multiplicity}"
+            )
+
+    @property
+    def varies(self) -> bool:
+        """Whether there is anything random about a view."""
+        return self.padding > 0 or self.flip
+
+    def loss(self, losses: Losses) -> Losses:
+        """The loss of records that come as `views` gives them."""
+        return augment.averaged(losses) if self.varies else losses
+
+    def views(self, records: Records, *, key: jax.Array, step: Int[Array, ""]) -> Records:
+        """Records with an axis of views behind the first, or as they are where nothing varies.
+
+        Args:
+          records: the batch.
+          key: the run key.
+          step: of the run.
+        """
+        if not self.varies:
+            return records
+        x = augment.views(
+            keys.step_key(key, step=step, purpose="augment"),
+            records.x,
+            multiplicity=int(self.multiplicity),
+            padding=int(self.padding),
+            flip=self.flip,
+        )
+        return Records(x, augment.repeat(records.y, multiplicity=int(self.multiplicity)))
+
+    def view(self, records: Records, *, key: jax.Array, step: Int[Array, ""]) -> Records:
+        """Records as one view each, for methods that release something of each record once.
+
+        Raises:
+          ValueError: there is more than one view.
+        """
+        if self.multiplicity > 1:
+            raise ValueError(f"augmentation must be 1 for this method, got {self.multiplicity}")
+        views = self.views(records, key=key, step=step)
+        return Records(views.x[:, 0], views.y[:, 0]) if self.varies else records

@@ -1,0 +1,166 @@
+"""From what a user asks to what runs: noise and number of steps, certified."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+from exactdp.accounting import calibrate
+from exactdp.accounting.printed import dirichlet as printed
+from exactdp.accounting.sampling import truncated
+from exactdp.accounting.threat import ThreatModel
+from exactdp.mechanisms.batches import Poisson
+from exactdp.train import certificates
+from exactdp.train.certificate import Certificate
+from exactdp.train.settings import Settings
+
+_DEFAULT_RATE = 0.5
+_DEFAULT_EFFECTIVE_RATE = 4.0  # best of 0.5, 1.5, 2, 4 and 8 on the digits, 500 steps, epsilon = 4
+_MANY_STEPS = 10**6  # where the number of steps is what is sought
+_TYPICAL = 0.9  # softmax output at the label, as the paper takes it for kappa
+
+
+@dataclasses.dataclass(frozen=True)
+class Printed:
+    """What the paper's own rule says of a run.
+
+    Attributes:
+      epsilon: by that rule.
+      rung: its name in `exactdp ladder dirichlet`.
+      threat_model: what the rule assumes.
+    """
+
+    epsilon: float
+    rung: str
+    threat_model: ThreatModel
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"epsilon": self.epsilon, "rung": self.rung, "threat_model": self.threat_model.as_dict()}
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What runs.
+
+    Attributes:
+      certificate: the claim.
+      num_steps: T.
+      sampler: draws the batches.
+      noise: value of the method's parameter; None for nonprivate.
+      learning_rate: gamma.
+      printed: what the paper's rule says, where it chose the scaling.
+    """
+
+    certificate: Certificate
+    num_steps: int
+    sampler: Poisson
+    noise: float | None
+    learning_rate: float
+    printed: Printed | None = None
+
+
+def plan(settings: Settings, *, num_records: int, num_classes: int) -> Plan:
+    """Solves for what was left out.
+
+    Args:
+      settings: what was asked for.
+      num_records: of the training set; public.
+      num_classes: K.
+
+    Raises:
+      ValueError: no noise or number of steps reaches the target, or the data set is smaller than a batch.
+      ArithmeticError: no value could be certified.
+    """
+    q = settings.rate(num_records)
+    sampler = Poisson(num_records, q, _capacity(settings, q, num_records))
+    if settings.method == "nonprivate":
+        certificate = certificates.nonprivate(sampler=sampler)
+        return Plan(certificate, settings.steps or 1, sampler, None, _learning_rate(settings, None))
+    certify = _certify(settings, sampler, num_classes)
+    noise, num_steps, said = settings.noise, settings.steps, None
+    if settings.accountant == "printed":
+        noise, said = _by_paper(settings, q)
+    elif noise is None:
+        noise = _noise(settings, certify)
+    elif num_steps is None:
+        noise_given = noise
+        num_steps = int(
+            calibrate.num_steps(
+                lambda count: certify(noise_given).composition(count),
+                epsilon=_target(settings),
+                delta=settings.delta,
+            ).value
+        )
+    if num_steps is None:
+        raise ValueError("num_steps must be given")
+    return Plan(certify(noise), num_steps, sampler, noise, _learning_rate(settings, noise), said)
+
+
+def _capacity(settings: Settings, q: float, num_records: int) -> int:
+    """Slots enough that what overflowing batches cost is a millionth of delta, or the next to nothing."""
+    return truncated.capacity_for(
+        num_records,
+        sampling_probability=q,
+        num_steps=settings.steps or _MANY_STEPS,
+        log10_overflow=math.log10(settings.delta) - 6.0,
+    )
+
+
+def _certify(settings: Settings, sampler: Poisson, num_classes: int) -> Callable[[float], Certificate]:
+    if settings.method == "dirichlet":
+        return lambda r: certificates.dirichlet(
+            r, offset=settings.alpha, sampler=sampler, num_classes=num_classes
+        )
+    made = {
+        "dpsgd": certificates.dpsgd,
+        "label_public": certificates.label_public,
+        "gaussian_features": certificates.gaussian_features,
+    }
+    return lambda noise: made[settings.method](noise, sampler=sampler)
+
+
+def _noise(settings: Settings, certify: Callable[[float], Certificate]) -> float:
+    steps = settings.steps
+    if steps is None:
+        raise ValueError("num_steps must be given")
+    solve = calibrate.scaling if settings.method == "dirichlet" else calibrate.noise_multiplier
+    found = solve(
+        lambda value: certify(value).composition(steps), epsilon=_target(settings), delta=settings.delta
+    )
+    return float(found.value)
+
+
+def _by_paper(settings: Settings, q: float) -> tuple[float, Printed]:
+    """r* by Theorem 10 with the conversion that reproduces the paper's Table 7."""
+    steps = settings.steps
+    if steps is None:
+        raise ValueError("num_steps must be given")
+    target = _target(settings)
+    rule = {"offset": settings.alpha, "sampling_probability": q, "num_steps": steps, "delta": settings.delta}
+    found = printed.largest_scaling(target, conversion="balle", **rule)  # type: ignore[arg-type]
+    if found is None:
+        raise ValueError(
+            f"epsilon must be larger for the paper's rule at sampling_probability {q:g} and {steps} steps: "
+            f"no scaling reaches it, got {target:g}; a smaller sampling_probability or fewer steps would help"
+        )
+    bound = printed.epsilon(found, conversion="balle", **rule)  # type: ignore[arg-type]
+    entry = printed.REPAIRED_CONVERSION
+    return found, Printed(bound.value, entry.name, entry.threat_model)
+
+
+def _learning_rate(settings: Settings, noise: float | None) -> float:
+    if settings.learning_rate is not None:
+        return float(settings.learning_rate)
+    if settings.method != "dirichlet" or noise is None:
+        return _DEFAULT_RATE
+    effective = settings.effective_learning_rate or _DEFAULT_EFFECTIVE_RATE
+    return effective / printed.kappa(noise, offset=settings.alpha, true_class_probability=_TYPICAL)
+
+
+def _target(settings: Settings) -> float:
+    if settings.epsilon is None:
+        raise ValueError("epsilon must be given")
+    return float(settings.epsilon)

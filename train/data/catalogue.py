@@ -1,0 +1,86 @@
+"""Data sets by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from exactdp.train.data import digits, idx, npz, prepared
+from exactdp.train.data.dataset import Dataset
+
+_LAYOUTS = ("idx", "npz", "medmnist", "tfds")
+
+_MEDMNIST = (
+    "bloodmnist",
+    "breastmnist",
+    "dermamnist",
+    "octmnist",
+    "organamnist",
+    "organcmnist",
+    "organsmnist",
+    "pathmnist",
+    "pneumoniamnist",
+    "retinamnist",
+    "tissuemnist",
+)
+
+# name -> (layout, what it is called there, source and licence)
+_KNOWN: dict[str, tuple[str, str, str]] = {
+    "mnist": ("idx", "mnist", "MNIST (LeCun, Cortes, Burges), the official files; CC BY-SA 3.0"),
+    "fashion_mnist": (
+        "idx",
+        "fashion_mnist",
+        "Fashion-MNIST (Zalando, arXiv 1708.07747), the official files; MIT",
+    ),
+    "cifar10_subset": (
+        "npz",
+        "cifar10_subset",
+        "class-balanced subset of CIFAR-10 (Krizhevsky 2009), 10 000 + 2 000 images; licence not stated",
+    ),
+    "cifar10": ("tfds", "cifar10", "CIFAR-10 (Krizhevsky 2009) by TFDS; licence not stated"),
+    "svhn_cropped": ("tfds", "svhn_cropped", "SVHN (Netzer et al. 2011) by TFDS; non-commercial use"),
+    **{flag: ("medmnist", flag, "") for flag in _MEDMNIST},
+}
+
+NAMES = ("digits", *_KNOWN)
+"""The short names that `load` knows; `<layout>:<name>` reaches any other data set."""
+
+
+def load(name: str, *, root: str | Path | None = None) -> Dataset:
+    """The data set `name`, read, checked and normalised by public constants; nothing is downloaded.
+
+    Args:
+      name: `digits`, which comes with scikit-learn and needs no file; another of `NAMES`; or, for any other
+        data set, `idx:NAME` (folder NAME with the four files of MNIST), `npz:NAME` (NAME/NAME.npz with
+        x_train, y_train, x_test, y_test), `medmnist:FLAG` (FLAG.npz) or `tfds:BUILDER` (prepared by TFDS;
+        BUILDER/CONFIG for one of its configs).
+      root: the data root; None for the environment variable EXACTDP_DATA.
+
+    Returns:
+      float32 records and int32 labels; see `Dataset` and `exactdp.train.data.dataset.from_pixels`.
+
+    Raises:
+      ValueError: an unknown name; files missing (saying what was looked for, where, and how to get it),
+        damaged or cut short; or records and labels that `Dataset` refuses.
+    """
+    if name == "digits":
+        return digits.load()
+    layout, colon, inner = name.partition(":")
+    if not colon:
+        if name not in _KNOWN:
+            raise ValueError(
+                f"name must be one of {', '.join(NAMES)}, or <layout>:<name> with one of the layouts "
+                f"{', '.join(_LAYOUTS)}, got {name!r}"
+            )
+        layout, inner, source = _KNOWN[name]
+    else:
+        source = f"{layout} data set {inner}, given by the user"
+    if layout not in _LAYOUTS or not inner or ".." in Path(inner).parts or Path(inner).is_absolute():
+        raise ValueError(
+            f"name must be <layout>:<name> with one of the layouts {', '.join(_LAYOUTS)} and a relative "
+            f"name, got {name!r}"
+        )
+    if layout == "medmnist":
+        return npz.load_medmnist(inner, name=name, root=root)
+    readers: dict[str, Callable[..., Dataset]] = {"idx": idx.load, "npz": npz.load_raw, "tfds": prepared.load}
+    return readers[layout](inner, name=name, source=source, root=root)

@@ -1,0 +1,91 @@
+"""DP-SGD: the sum of clipped gradients with Gaussian noise, divided by a public constant.
+
+    g_t = ( sum over the batch of clip(grad loss_i, C)  +  N(0, (s C)^2 I) ) / (q n)
+
+with C the clip norm, s the noise multiplier, q the sampling probability and n the number of records. The
+divisor is the expected batch size, a constant that is public; it is never the size drawn. An empty batch is a
+step of noise alone.
+
+Source: Abadi et al. 2016 (arXiv 1607.00133), Algorithm 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from exactdp.accounting import validate
+from exactdp.mechanisms import clipping, keys, noise
+from exactdp.mechanisms.batches.batch import Sampler
+from exactdp.train.accumulate import accumulate
+from exactdp.train.augmentation import Augmentation
+from exactdp.train.certificate import Certificate
+from exactdp.train.check import require_gradient
+from exactdp.train.network import Network
+from exactdp.train.state import Parameters
+from exactdp.train.task import Gradient, Records, Task
+
+_NONE = Augmentation()
+
+
+def task(
+    network: Network,
+    *,
+    certificate: Certificate,
+    sampler: Sampler,
+    noise_multiplier: float,
+    clip_norm: float,
+    expected_batch_size: float,
+    accumulation: int = 1,
+    augmentation: Augmentation = _NONE,
+    name: str = "dpsgd",
+) -> Task:
+    """DP-SGD on a network. With labels public it is the same mechanism under another certificate.
+
+    Args:
+      network: the model.
+      certificate: the claim, for this sampler and noise multiplier.
+      sampler: draws the batches.
+      noise_multiplier: noise standard deviation / clip norm, > 0.
+      clip_norm: C > 0.
+      expected_batch_size: the divisor, a public constant > 0.
+      accumulation: in how many parts a batch is computed, >= 1.
+      augmentation: random views of each record.
+      name: of the method.
+
+    Raises:
+      ValueError: an argument is outside its range.
+    """
+    std = validate.positive("noise_multiplier", noise_multiplier) * validate.positive("clip_norm", clip_norm)
+    divisor = validate.positive("expected_batch_size", expected_batch_size)
+    validate.count("accumulation", accumulation, minimum=1)
+    losses = augmentation.loss(network.losses)
+    clipped_grad = clipping.clipped_grad(losses, clip_norm=float(clip_norm))
+
+    def gradient(
+        params: Parameters,
+        records: Records,
+        mask: Bool[Array, " batch"],
+        key: jax.Array,
+        step: Int[Array, ""],
+    ) -> Gradient:
+        views = augmentation.views(records, key=key, step=step)
+
+        def part(rows: Records, counted: Bool[Array, " part"]) -> tuple[Parameters, Float[Array, ""]]:
+            clipped = clipped_grad(params, rows, counted)
+            return clipped.sum, jnp.sum(jnp.where(counted, clipped.losses, 0.0))
+
+        total, loss = accumulate(part, views, mask, parts=accumulation)
+        noisy = noise.gaussian(keys.step_key(key, step=step, purpose="noise"), total, std=std)
+        value = jax.tree.map(lambda leaf: leaf / divisor, noisy)
+        mean = loss / jnp.maximum(jnp.sum(mask), 1)
+        return Gradient(value, jnp.bool_(True), {"loss": mean})
+
+    def check(params: Parameters, records: Records) -> Any:
+        clipping.verify(network.losses, params, records)
+        require_gradient(network.losses, params, records)
+
+    return Task(name, certificate, sampler, network.initialise, gradient, network.logits, check)

@@ -1,0 +1,143 @@
+"""The folder of a run: what was asked for, and the files beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import jax
+import numpy as np
+
+from exactdp.train.state import Parameters
+
+RUN, LEDGER, CHECKPOINTS, RESULT, WEIGHTS = (
+    "run.json",
+    "ledger.jsonl",
+    "checkpoints",
+    "result.json",
+    "weights.npz",
+)
+
+
+def require_fresh(folder: Path) -> None:
+    """Refuses a folder that holds a run, or that cannot be written to; nothing is created.
+
+    Raises:
+      ValueError: it is refused.
+    """
+    for name in (RUN, LEDGER, CHECKPOINTS):
+        if (folder / name).exists():
+            raise ValueError(
+                f"out must be a folder without a run, or resume must be set, got {folder} with {name}"
+            )
+    _require_writable(folder)
+
+
+def require_run(folder: Path) -> None:
+    """Refuses a folder without a run.
+
+    Raises:
+      ValueError: it is refused.
+    """
+    if not (folder / RUN).is_file():
+        raise ValueError(f"out must hold a run when resume is set, got {folder} without {RUN}")
+    _require_writable(folder)
+
+
+def create(folder: Path, description: Mapping[str, Any]) -> None:
+    """Makes the folder, for its owner alone, and writes what was asked for.
+
+    Raises:
+      ValueError: the folder cannot be made.
+      OSError: the disk refuses.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ValueError(f"out must be a folder that can be written to, got {folder} ({error})") from None
+    write_json(folder / RUN, description)
+
+
+def description(folder: Path) -> dict[str, Any]:
+    """What was asked for.
+
+    Raises:
+      ValueError: the file is no description of a run.
+    """
+    try:
+        found = json.loads((folder / RUN).read_text())
+        if not isinstance(found, dict):
+            raise ValueError("it is no JSON object")
+        return cast("dict[str, Any]", found)
+    except ValueError as error:
+        raise ValueError(f"{RUN} must describe a run, got {folder / RUN} ({error})") from None
+
+
+def require_same(folder: Path, wanted: Mapping[str, Any]) -> None:
+    """Refuses to go on with a run under other settings.
+
+    Raises:
+      ValueError: a setting differs; the message names it.
+    """
+    found, asked = (_flat(part) for part in (description(folder), json.loads(json.dumps(wanted))))
+    # What a user chose before what follows from it.
+    for name in sorted({*found, *asked} - {"run"}, key=lambda name: (name.startswith("certificate"), name)):
+        if found.get(name) != asked.get(name):
+            raise ValueError(
+                f"{name} must be what the run in {folder} was started with, {found.get(name)!r}, "
+                f"got {asked.get(name)!r}"
+            )
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Writes a JSON file, whole or not at all.
+
+    Raises:
+      OSError: the disk refuses.
+    """
+    _replace(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
+
+
+def write_weights(folder: Path, params: Parameters) -> Path:
+    """Writes the weights alone, as arrays named by their paths: what the run releases.
+
+    Raises:
+      OSError: the disk refuses.
+    """
+    leaves = jax.tree_util.tree_flatten_with_path(params)[0]
+    named = {
+        jax.tree_util.keystr(path, simple=True, separator="/"): np.asarray(leaf) for path, leaf in leaves
+    }
+    target = folder / WEIGHTS
+    fresh = target.with_name("new-" + WEIGHTS)
+    np.savez(fresh, **named)  # pyright: ignore[reportArgumentType]
+    os.replace(fresh, target)
+    return target
+
+
+def _flat(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested objects as one, with dotted names."""
+    flat: dict[str, Any] = {}
+    for name, value in record.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
+    return flat
+
+
+def _replace(path: Path, data: bytes) -> None:
+    fresh = path.with_name(path.name + ".new")
+    with fresh.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(fresh, path)
+
+
+def _require_writable(folder: Path) -> None:
+    there = folder.absolute()
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"out must be a folder that can be written to, got {folder}")

@@ -1,0 +1,69 @@
+"""A task: what one method adds to the common loop."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+from jaxtyping import Array, Bool, Float, Int
+
+from exactdp.mechanisms.batches.batch import Sampler
+from exactdp.train.certificate import Certificate
+from exactdp.train.state import Parameters
+
+
+class Records(NamedTuple):
+    """Records with their labels, on the device.
+
+    Attributes:
+      x: one record a row; float32.
+      y: labels, int32.
+    """
+
+    x: Float[Array, "batch ..."]
+    y: Int[Array, " batch"]
+
+
+Losses = Callable[[Parameters, Records], Float[Array, " batch"]]
+"""(params, records) -> one loss a record."""
+
+
+class Gradient(NamedTuple):
+    """What a task makes of a batch.
+
+    Attributes:
+      value: a pytree like the parameters, the descent direction's negative.
+      usable: whether the step updates anything; an update that is undefined (a mean over nothing) is skipped.
+      private: numbers that no certificate covers, such as the mean loss, by name.
+    """
+
+    value: Parameters
+    usable: Bool[Array, ""]
+    private: Mapping[str, Float[Array, ""]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One method on one model.
+
+    Attributes:
+      name: of the method.
+      certificate: its privacy claim.
+      sampler: draws a batch from (run key, step).
+      initialise: parameters from a key.
+      gradient: (params, records of the batch, mask, run key, step) -> `Gradient`. Masked records must not
+        matter. A pure function, compiled with the rest of the step.
+      logits: (params, x) -> logits, without noise, for evaluation.
+      check: refuses a model that the method would treat wrongly, on made-up records, before anything is
+        released. It sees no private data.
+    """
+
+    name: str
+    certificate: Certificate
+    sampler: Sampler
+    initialise: Callable[[jax.Array], Parameters]
+    gradient: Callable[[Parameters, Records, Bool[Array, " batch"], jax.Array, Int[Array, ""]], Gradient]
+    logits: Callable[[Parameters, Float[Array, "batch ..."]], Float[Array, "batch classes"]]
+    check: Callable[[Parameters, Records], Any]
