@@ -70,11 +70,12 @@ class Experiment:
         tested = _some("test_records", self.test_records, len(found.y_test), random)
         held = np.zeros(len(chosen), dtype=bool)
         held[: len(chosen) // _HELD_OUT] = True
-        fields = {"num_classes": found.num_classes, "name": found.name, "source": found.source}
         x, y = found.x[chosen], found.y[chosen]
         return {
-            "test": Dataset(x=x, y=y, x_test=found.x_test[tested], y_test=found.y_test[tested], **fields),
-            "held_out": Dataset(x=x[~held], y=y[~held], x_test=x[held], y_test=y[held], **fields),
+            "test": dataclasses.replace(
+                found, x=x, y=y, x_test=found.x_test[tested], y_test=found.y_test[tested]
+            ),
+            "held_out": dataclasses.replace(found, x=x[~held], y=y[~held], x_test=x[held], y_test=y[held]),
         }
 
 

@@ -194,7 +194,6 @@ def _row(
         "seconds": round(seconds, 2),
     }
     if settings.method == "dirichlet" and plan.noise is not None:
-        rule = {"offset": settings.alpha, "num_steps": plan.num_steps, "delta": settings.delta}
         q = plan.sampler.sampling_probability
         values |= {
             "offset": settings.alpha,
@@ -205,8 +204,13 @@ def _row(
                 true_class_probability=_TYPICAL,
             ),
             "rule_epsilon": printed.epsilon(
-                plan.noise, sampling_probability=q, conversion="balle", **rule
-            ).value,  # type: ignore[arg-type]
+                plan.noise,
+                offset=settings.alpha,
+                sampling_probability=q,
+                num_steps=plan.num_steps,
+                delta=settings.delta,
+                conversion="balle",
+            ).value,
         }
     return {name: _cell(values.get(name)) for name in COLUMNS}
 

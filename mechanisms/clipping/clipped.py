@@ -242,7 +242,7 @@ def _in_parts(
         if total:
             # One micro-batch starts after the last has ended, so that only one is in memory. (See
             # `rule.after`.)
-            zero = 0.0 * sum(x.ravel()[0] for x in total if x.size)
+            zero = 0.0 * jnp.sum(jnp.stack([x.ravel()[0].astype(jnp.float32) for x in total if x.size]))
             current = [x + zero.astype(x.dtype) if _adds(x) else x for x in current]
         result = part(current, masks[k])
         total = [a + b for a, b in zip(total, result.sum, strict=True)] if total else result.sum
