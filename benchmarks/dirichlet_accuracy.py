@@ -14,6 +14,7 @@ Expected:      digits: 91 to 97 % for Dirichlet at every ε down to 0.5 (96.9 % 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from exactdp.benchmarks.paper_a import chart, selection, sweep
 from exactdp.benchmarks.paper_a.experiment import Experiment
 from exactdp.benchmarks.paper_a.script import Script
 from exactdp.train.data import Dataset
-from exactdp.train.settings import METHODS, Settings
+from exactdp.train.settings import METHODS
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 _SELECTED_AT = 4.0
@@ -40,24 +41,17 @@ def compute(path: Path, experiment: Experiment, data: Mapping[str, Dataset]) -> 
     header = sweep.header(experiment, data, epsilons=list(EPSILONS), rates=dict(selection.RATES))
     rows: list[store.Row] = []
     for method in METHODS:
-        settings = _settings(method, _SELECTED_AT, experiment)
+        private = method != "nonprivate"
+        settings = experiment.settings(method, epsilon=_SELECTED_AT if private else None)
         rate = selection.select(path, settings, experiment=experiment, data=data, header=header)
         points = [
-            sweep.Point(method, epsilon, selection.rated(_settings(method, epsilon, experiment), rate))
-            for epsilon in ((0.0,) if method == "nonprivate" else EPSILONS)
+            sweep.Point(
+                method, epsilon or 0.0, selection.rated(dataclasses.replace(settings, epsilon=epsilon), rate)
+            )
+            for epsilon in (EPSILONS if private else (None,))
         ]
         rows = sweep.carry_out(path, points, experiment=experiment, data=data, header=header)
     return rows
-
-
-def _settings(method: str, epsilon: float, experiment: Experiment) -> Settings:
-    return Settings(
-        method,
-        epsilon=None if method == "nonprivate" else epsilon,
-        delta=experiment.delta,
-        sampling_probability=experiment.sampling_probability,
-        num_steps=experiment.num_steps,
-    )
 
 
 def draw(path: Path) -> list[Path]:

@@ -14,6 +14,7 @@ Expected:      digits: exact calibration with hidden coins allows a larger r tha
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,7 +23,6 @@ from exactdp.benchmarks.paper_a import chart, rules, selection, sweep
 from exactdp.benchmarks.paper_a.experiment import Experiment
 from exactdp.benchmarks.paper_a.script import Script
 from exactdp.train.data import Dataset
-from exactdp.train.settings import Settings
 
 EPSILONS = (1.0, 4.0, 8.0)
 OFFSET = 3.0
@@ -32,7 +32,7 @@ _SELECTED_AT = 0.235
 def compute(path: Path, experiment: Experiment, data: Mapping[str, Dataset]) -> list[store.Row]:
     """Chooses γ_eff at r = 0.235 on held-out records, then runs every rule at every epsilon."""
     header = sweep.header(experiment, data, epsilons=list(EPSILONS), offset=OFFSET)
-    settings = _settings(_SELECTED_AT, experiment)
+    settings = experiment.settings("dirichlet", scaling=_SELECTED_AT, offset=OFFSET)
     rate = selection.select(path, settings, experiment=experiment, data=data, header=header)
     q = settings.rate(len(data["test"].y))
     points: list[sweep.Point] = []
@@ -46,21 +46,12 @@ def compute(path: Path, experiment: Experiment, data: Mapping[str, Dataset]) -> 
                 num_steps=experiment.num_steps,
                 delta=experiment.delta,
             )
-            found = None if scaling is None else selection.rated(_settings(scaling, experiment), rate)
+            found = None
+            if scaling is not None:
+                found = selection.rated(dataclasses.replace(settings, scaling=scaling), rate)
             reason = "" if found else f"no scaling gives epsilon {epsilon:g} by this rule"
             points.append(sweep.Point(rule, epsilon, found, reason=reason))
     return sweep.carry_out(path, points, experiment=experiment, data=data, header=header)
-
-
-def _settings(scaling: float, experiment: Experiment) -> Settings:
-    return Settings(
-        "dirichlet",
-        scaling=scaling,
-        offset=OFFSET,
-        delta=experiment.delta,
-        sampling_probability=experiment.sampling_probability,
-        num_steps=experiment.num_steps,
-    )
 
 
 def draw(path: Path) -> list[Path]:
@@ -92,9 +83,8 @@ def draw(path: Path) -> list[Path]:
         right.set_ylabel("test accuracy (%)")
         q = float(next(iter(groups.values()))[0].row["sampling_probability"])
         note = (
-            f"q = {q:.3g}, α = {header['offset']:g}. Every ε here is about the draws ρ and does not "
-            "cover the "
-            "weights; values of different threat models do not bound one another."
+            f"q = {q:.3g}, α = {header['offset']:g}. Every ε here is about the draws ρ and does not cover "
+            "the weights; values of different threat models do not bound one another."
         )
         chart.finish(figure, [right, left], title=chart.sizes(header), note=note)
         return style.save(figure, path.with_suffix(""))

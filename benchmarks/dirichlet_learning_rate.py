@@ -22,7 +22,6 @@ from exactdp.benchmarks.paper_a import chart, sweep
 from exactdp.benchmarks.paper_a.experiment import Experiment
 from exactdp.benchmarks.paper_a.script import Script
 from exactdp.train.data import Dataset
-from exactdp.train.settings import Settings
 
 SCALING = 0.235
 OFFSETS = (1.0, 3.0, 10.0)
@@ -36,15 +35,7 @@ def compute(path: Path, experiment: Experiment, data: Mapping[str, Dataset]) -> 
         sweep.Point(
             f"{offset:g}",
             rate,
-            Settings(
-                "dirichlet",
-                scaling=SCALING,
-                offset=offset,
-                delta=experiment.delta,
-                sampling_probability=experiment.sampling_probability,
-                num_steps=experiment.num_steps,
-                effective_learning_rate=rate,
-            ),
+            experiment.settings("dirichlet", scaling=SCALING, offset=offset, effective_learning_rate=rate),
         )
         for offset in OFFSETS
         for rate in RATES

@@ -62,14 +62,7 @@ def _settings(rule: str, q: float, experiment: Experiment) -> Settings | None:
     )
     if scaling is None:
         return None
-    return Settings(
-        "dirichlet",
-        scaling=scaling,
-        offset=OFFSET,
-        delta=experiment.delta,
-        sampling_probability=q,
-        num_steps=experiment.num_steps,
-    )
+    return experiment.settings("dirichlet", scaling=scaling, offset=OFFSET, sampling_probability=q)
 
 
 def draw(path: Path) -> list[Path]:
@@ -98,8 +91,7 @@ def draw(path: Path) -> list[Path]:
         right.set_ylabel("scaling $r$")
         note = (
             f"Scaling for ε = {header['epsilon']:g}, δ = {header['delta']:g}, α = {header['offset']:g}. "
-            "Every ε "
-            "here is about the draws ρ and does not cover the weights."
+            "Every ε here is about the draws ρ and does not cover the weights."
         )
         chart.finish(figure, [left, right], title=chart.sizes(header), note=note)
         return style.save(figure, path.with_suffix(""))

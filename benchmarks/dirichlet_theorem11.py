@@ -192,8 +192,7 @@ def draw(path: Path) -> list[Path]:
         title = f"{header['paper']}, Theorem 11 · {header['num_draws']} draws a setting, {_CLASSES} classes"
         note = (
             f"Bars and dashed lines: simultaneous {100 * CONFIDENCE:g} % band over {judged.count} "
-            "coordinates "
-            f"(± {judged.bound:.2f}); largest error {judged.largest:.2f}. No data, no ε."
+            f"coordinates (± {judged.bound:.2f}); largest error {judged.largest:.2f}. No data, no ε."
         )
         chart.finish(figure, [left, right], title=title, note=note, ncols=4)
         return style.save(figure, path.with_suffix(""))

@@ -13,6 +13,7 @@ Expected:      digits, linear softmax: 96.9 % without privacy and 96.6 % at r = 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,7 +22,6 @@ from exactdp.benchmarks.paper_a import chart, selection, sweep
 from exactdp.benchmarks.paper_a.experiment import Experiment
 from exactdp.benchmarks.paper_a.script import Script
 from exactdp.train.data import Dataset
-from exactdp.train.settings import Settings
 
 OFFSET = 3.0
 SCALINGS = (1.0, 0.235, 1e-2, 1e-4, 1e-6)
@@ -31,30 +31,15 @@ _SELECTED_AT = 0.235
 def compute(path: Path, experiment: Experiment, data: Mapping[str, Dataset]) -> list[store.Row]:
     """Chooses γ_eff at r = 0.235 on held-out records, then runs every r with it."""
     header = sweep.header(experiment, data, offset=OFFSET, scalings=list(SCALINGS))
-    free = Settings(
-        "nonprivate",
-        delta=experiment.delta,
-        sampling_probability=experiment.sampling_probability,
-        num_steps=experiment.num_steps,
-    )
-    points: list[sweep.Point] = []
-    for settings, places in ((free, (0.0,)), (_settings(_SELECTED_AT, experiment), SCALINGS)):
-        rate = selection.select(path, settings, experiment=experiment, data=data, header=header)
-        for x in places:
-            chosen = settings if settings is free else _settings(x, experiment)
-            points.append(sweep.Point(settings.method, x, selection.rated(chosen, rate)))
+    free = experiment.settings("nonprivate")
+    private = experiment.settings("dirichlet", scaling=_SELECTED_AT, offset=OFFSET)
+    rate = selection.select(path, free, experiment=experiment, data=data, header=header)
+    points = [sweep.Point("nonprivate", 0.0, selection.rated(free, rate))]
+    rate = selection.select(path, private, experiment=experiment, data=data, header=header)
+    for scaling in SCALINGS:
+        chosen = selection.rated(dataclasses.replace(private, scaling=scaling), rate)
+        points.append(sweep.Point("dirichlet", scaling, chosen))
     return sweep.carry_out(path, points, experiment=experiment, data=data, header=header)
-
-
-def _settings(scaling: float, experiment: Experiment) -> Settings:
-    return Settings(
-        "dirichlet",
-        scaling=scaling,
-        offset=OFFSET,
-        delta=experiment.delta,
-        sampling_probability=experiment.sampling_probability,
-        num_steps=experiment.num_steps,
-    )
 
 
 def draw(path: Path) -> list[Path]:
@@ -79,7 +64,7 @@ def draw(path: Path) -> list[Path]:
         r = [one.x for one in group]
         certified = [float(one.row["epsilon_upper"]) for one in group]
         right.plot(r, certified, color=chart.COLOURS[0], marker="o", markersize=3.2)
-        right.set_yscale("log")
+        right.set_yscale("symlog", linthresh=1e-4)  # at the smallest r, delta alone covers it: 0
         right.set_ylabel(r"certified $\varepsilon$ of the draws $\rho$")
         for axes in (left, right):
             axes.set_xscale("log")

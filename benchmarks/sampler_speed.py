@@ -36,14 +36,6 @@ COLUMNS = ("rows", "classes", "concentration", "pass", "library", "milliseconds"
 Row = dict[str, Any]
 Call = Callable[[], object]
 
-_OUT = flags.DEFINE_string("out", "speed", "Directory for sampler_speed.csv, .pdf and .png.")
-_SIZES = flags.DEFINE_list("sizes", ["1024x10", "256x1000"], "Rows x classes.")
-_CONCENTRATIONS = flags.DEFINE_list("concentrations", ["0.1", "1", "3.2"], "Values of every concentration.")
-_REPEATS = flags.DEFINE_integer("repeats", 15, "Most runs of each case; the median counts.", lower_bound=1)
-_BUDGET = flags.DEFINE_float("budget", 6.0, "Seconds after which a case is not repeated.", lower_bound=0.0)
-_JSON = flags.DEFINE_boolean("json", False, "Print one JSON object instead of the table.")
-_REDRAW = flags.DEFINE_boolean("redraw", False, "Only draw the figure again from the CSV file in --out.")
-
 
 def parse_size(text: str) -> tuple[int, int]:
     """Rows and classes of `"1024x10"`.
@@ -255,23 +247,24 @@ def draw(path: Path) -> list[Path]:
 
 def main(argv: list[str]) -> None:
     """Measures, writes the CSV file, prints the table and draws the figure."""
+    given = flags.FLAGS
     if len(argv) > 1:
         raise app.UsageError(f"unknown arguments: {argv[1:]}")
     from exactdp.benchmarks.curves import store
 
-    path = Path(_OUT.value) / "sampler_speed.csv"
+    path = Path(given.out) / "sampler_speed.csv"
     try:
-        sizes = [parse_size(text) for text in _SIZES.value]
-        concentrations = [parse_concentration(text) for text in _CONCENTRATIONS.value]
+        sizes = [parse_size(text) for text in given.sizes]
+        concentrations = [parse_concentration(text) for text in given.concentrations]
         store.prepare_directory("out", path.parent)
     except ValueError as problem:
         raise app.UsageError(str(problem)) from problem
-    if not _REDRAW.value:
+    if not given.redraw:
         one_thread()
-        rows = measure(sizes, concentrations, repeats=_REPEATS.value, budget=_BUDGET.value)
+        rows = measure(sizes, concentrations, repeats=given.repeats, budget=given.budget)
         about = header()
         store.write_csv(path, about, COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
-        if _JSON.value:
+        if given.json:
             json.dump({"header": about, "rows": rows, "verdict": verdict(rows)}, sys.stdout)
             print()
         else:
@@ -281,7 +274,14 @@ def main(argv: list[str]) -> None:
 
 
 def run() -> None:
-    """Entry point."""
+    """Entry point. The flags are defined here, so that importing the script defines none."""
+    flags.DEFINE_string("out", "speed", "Directory for sampler_speed.csv, .pdf and .png.")
+    flags.DEFINE_list("sizes", ["1024x10", "256x1000"], "Rows x classes.")
+    flags.DEFINE_list("concentrations", ["0.1", "1", "3.2"], "Values of every concentration.")
+    flags.DEFINE_integer("repeats", 15, "Most runs of each case; the median counts.", lower_bound=1)
+    flags.DEFINE_float("budget", 6.0, "Seconds after which a case is not repeated.", lower_bound=0.0)
+    flags.DEFINE_boolean("json", False, "Print one JSON object instead of the table.")
+    flags.DEFINE_boolean("redraw", False, "Only draw the figure again from the CSV file in --out.")
     app.run(main)
 
 

@@ -23,14 +23,6 @@ from absl import app, flags
 
 from exactdp.benchmarks.tpu import roofline, steps, topology
 
-_METHODS = flags.DEFINE_list("methods", list(steps.METHODS), "Methods.")
-_MODELS = flags.DEFINE_list("models", list(steps.MODELS), "Models.")
-_LAYOUTS = flags.DEFINE_list("layouts", ["repeated", "split"], "Parameters repeated on each chip, or split.")
-_CAPACITY = flags.DEFINE_integer("capacity", 1024, "Records a step is computed for.", lower_bound=2)
-_RECORDS = flags.DEFINE_integer("records", 50_000, "Records of the training set.", lower_bound=2)
-_FLOAT32 = flags.DEFINE_boolean("float32", False, "Compute in float32 instead of bfloat16.")
-_JSON = flags.DEFINE_boolean("json", False, "Print one JSON object instead of the table.")
-
 _HEAD = (
     f"{'method':<11}{'model':<10}{'parameters':<11}{'GFLOP':>8}{'GB moved':>10}{'GB held':>9}{'MB sent':>9}"
     f"{'compute ms':>12}{'memory ms':>11}{'links ms':>10}  bound"
@@ -84,35 +76,48 @@ def line(row: Mapping[str, Any]) -> str:
 
 def main(argv: Sequence[str]) -> None:
     """Compiles and prints."""
+    given = flags.FLAGS
     if len(argv) > 1:
         raise app.UsageError(f"unexpected arguments: {argv[1:]}")
     # The host only compiles: without this JAX would look for the chips of libtpu.
     jax.config.update("jax_platforms", "cpu")
-    for name in _LAYOUTS.value:
+    for name in given.layouts:
         if name not in ("repeated", "split"):
             raise app.UsageError(f"layouts must be of repeated, split, got {name!r}")
     if not topology.available():
         raise app.UsageError("libtpu must be installed to compile for a TPU: pip install 'jax[tpu]'")
     try:
         cases = [
-            steps.Case(method, model, _CAPACITY.value, _RECORDS.value, not _FLOAT32.value)
-            for method in _METHODS.value
-            for model in _MODELS.value
+            steps.Case(method, model, given.capacity, given.records, not given.float32)
+            for method in given.methods
+            for model in given.models
         ]
     except ValueError as error:
         raise app.UsageError(str(error)) from None
-    if not _JSON.value:
-        print(f"{topology.NAME}, for one {topology.V5E.name} of four, one step of capacity {_CAPACITY.value}")
+    if not given.json:
+        print(f"{topology.NAME}, for one {topology.V5E.name} of four, one step of capacity {given.capacity}")
         print(_HEAD, flush=True)
     rows: list[dict[str, Any]] = []
     for case in cases:
-        for name in _LAYOUTS.value:
+        for name in given.layouts:
             rows.append(measure(case, split=name == "split"))
-            if not _JSON.value:
+            if not given.json:
                 print(line(rows[-1]), flush=True)
-    if _JSON.value:
+    if given.json:
         print(json.dumps({"topology": topology.NAME, "jax": jax.__version__, "steps": rows}))
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Entry point. The flags are defined here, so that importing the script defines none."""
+    flags.DEFINE_list("methods", list(steps.METHODS), "Methods.")
+    flags.DEFINE_list("models", list(steps.MODELS), "Models.")
+    flags.DEFINE_list("layouts", ["repeated", "split"], "Parameters repeated on each chip, or split.")
+    flags.DEFINE_integer("capacity", 1024, "Records a step is computed for.", lower_bound=2)
+    flags.DEFINE_integer("records", 50_000, "Records of the training set.", lower_bound=2)
+    flags.DEFINE_boolean("float32", False, "Compute in float32 instead of bfloat16.")
+    flags.DEFINE_boolean("json", False, "Print one JSON object instead of the table.")
     app.run(main)
+
+
+if __name__ == "__main__":
+    run()

@@ -35,14 +35,6 @@ from jax import Array
 
 from exactdp.mechanisms import clipping, noise
 
-_OUT = flags.DEFINE_string("out", "speed", "Directory for training_speed.csv, .pdf and .png.")
-_JSON = flags.DEFINE_boolean("json", False, "Print one JSON object instead of the table.")
-_CASES = flags.DEFINE_list("cases", ["mlp", "cnn", "wrn", "gpt"], "Models to time.")
-_STEPS = flags.DEFINE_list(
-    "steps", ["clipped", "ours", "vmap", "jax-privacy"], "Private steps to time, where installed."
-)
-_REPEATS = flags.DEFINE_integer("repeats", 9, "Timed steps of each kind; medians.", lower_bound=1)
-
 TARGETS = {"mlp": (1.15, 1.2), "cnn": (1.8, None), "wrn": (1.2, 1.5), "gpt": (1.1, 1.2)}
 _CLIP_NORM, _NOISE, _RATE = 1.0, 1.0, 0.1
 
@@ -309,18 +301,31 @@ def write(rows: Sequence[Row], directory: Path) -> None:
 
 def main(arguments: Sequence[str]) -> None:
     """Times the steps that the flags name."""
+    given = flags.FLAGS
     if len(arguments) > 1:
         raise app.UsageError(f"unexpected arguments {arguments[1:]}")
     if hasattr(os, "sched_setaffinity"):
         # Before the first computation, which is when the thread pool gets its size.
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     rows: list[Row] = []
-    for name in _CASES.value:
-        rows.extend(measure(case(name), _STEPS.value, repeats=_REPEATS.value))
+    for name in given.cases:
+        rows.extend(measure(case(name), given.steps, repeats=given.repeats))
         logging.info("%s done", name)
-    write(rows, Path(_OUT.value))
-    print(json.dumps([dataclasses.asdict(row) for row in rows]) if _JSON.value else table(rows))
+    write(rows, Path(given.out))
+    print(json.dumps([dataclasses.asdict(row) for row in rows]) if given.json else table(rows))
+
+
+def run() -> None:
+    """Entry point. The flags are defined here, so that importing the script defines none."""
+    flags.DEFINE_string("out", "speed", "Directory for training_speed.csv, .pdf and .png.")
+    flags.DEFINE_boolean("json", False, "Print one JSON object instead of the table.")
+    flags.DEFINE_list("cases", ["mlp", "cnn", "wrn", "gpt"], "Models to time.")
+    flags.DEFINE_list(
+        "steps", ["clipped", "ours", "vmap", "jax-privacy"], "Private steps to time, where installed."
+    )
+    flags.DEFINE_integer("repeats", 9, "Timed steps of each kind; medians.", lower_bound=1)
+    app.run(main)
 
 
 if __name__ == "__main__":
-    app.run(main)
+    run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -18,9 +19,7 @@ _LEAST_TOLERANCE = math.log(1e-19)  # of the contour's scale: rounding is far ab
 _FIRST, _LAST = 13, 21  # log2 of the lattice sizes tried
 _LOOSE, _FIRST_LOOSE = 1e-4, 11  # a tolerance for which a smaller size may do, and that size
 _FIRST_LAYERED, _LAST_LAYERED = 12, 16  # likewise, for a lattice by layers
-_FEW = (
-    10  # steps up to which the lattice is quick, and one by layers content with a hundredth of the accuracy
-)
+_FEW = 10  # steps up to which a lattice is quick; below, one by layers aims at a hundredth of the accuracy
 _TILTED = 1e-3  # width over epsilon beyond which one tilt does not serve
 
 
@@ -48,15 +47,13 @@ def epsilon_of(
     if cap <= floor:  # the other direction is certainly the worse
         return Interval(0.0, cap, "closed form")
     few = sum(n for _, n in components) <= _FEW
+    quick: Interval | None = None
     if engine == "auto" and few and tolerance is not None and tolerance >= _LOOSE:
         # A few steps' characteristic function hardly falls: a coarse lattice is done sooner than the contour.
-        try:
+        with contextlib.suppress(Unsuitable):
             quick = _by_lattice(components, log_delta, tolerance, floor)
-        except Unsuitable:
-            pass
-        else:
-            if quick.width <= tolerance or quick.upper <= floor:
-                return quick
+        if quick is not None and (quick.width <= tolerance or quick.upper <= floor):
+            return quick
     found: Interval | None = None
     if engine in ("auto", "contour"):
         try:
@@ -69,7 +66,7 @@ def epsilon_of(
             if engine == "contour" or found.width <= enough or found.upper <= floor:
                 return found
     try:
-        other = _by_lattice(components, log_delta, tolerance, floor)
+        other = quick or _by_lattice(components, log_delta, tolerance, floor)
     except Unsuitable:
         if found is None:
             raise

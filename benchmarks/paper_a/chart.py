@@ -39,8 +39,7 @@ def sizes(header: Mapping[str, object]) -> str:
     dataset = str(header["dataset"]).replace("_", " ")
     return (
         f"{header['paper']} · {dataset}, {header['train_records']} training and {header['test_records']} "
-        "test "
-        f"records, {header['model']}, T = {header['num_steps']}, {header['num_seeds']} seeds"
+        f"test records, {header['model']}, T = {header['num_steps']}, {header['num_seeds']} seeds"
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
 from exactdp.accounting import validate
 from exactdp.train import data, models
 from exactdp.train.data import Dataset
+from exactdp.train.settings import Settings
 
 ARXIV = "arXiv 2607.19580v1"
 SPLITS = ("test", "held_out")
@@ -53,6 +55,19 @@ class Experiment:
         if self.sampling_probability is not None:
             validate.open_probability("sampling_probability", self.sampling_probability)
         validate.open_probability("delta", self.delta)
+
+    def settings(self, method: str, **given: Any) -> Settings:
+        """Settings of a run of this experiment: its delta, q and number of steps, with what is given.
+
+        Raises:
+          ValueError: as `exactdp.train.settings.Settings`.
+        """
+        own: dict[str, Any] = {
+            "delta": self.delta,
+            "sampling_probability": self.sampling_probability,
+            "num_steps": self.num_steps,
+        }
+        return Settings(method, **{**own, **given})
 
     def load(self) -> dict[str, Dataset]:
         """The records by split: what is trained on, with what is measured on as its test set.

@@ -116,9 +116,7 @@ def carry_out(
     rows = _found(path, header)
     for point in points:
         have = {row["seed"] for row in rows if _key(row) == (point.split, point.series, repr(float(point.x)))}
-        # One seed decides on held-out records: what it chooses is run with others on the test records.
-        seeds = range(experiment.num_seeds) if point.split == "test" else range(1)
-        missing = [seed for seed in seeds if str(seed) not in have]
+        missing = [seed for seed in range(experiment.num_seeds) if str(seed) not in have]
         if point.settings is None:
             if not have:
                 rows.append(_empty(point))

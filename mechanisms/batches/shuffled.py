@@ -8,21 +8,20 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from exactdp.accounting import validate
-from exactdp.accounting.pairs.base import Pair
-from exactdp.accounting.prv import Composition
 from exactdp.mechanisms import keys
-from exactdp.mechanisms.batches import batch, cyclic, selection
+from exactdp.mechanisms.batches import selection
 from exactdp.mechanisms.batches.batch import Batch
+from exactdp.mechanisms.batches.epochs import Epochs
 
 
 @dataclasses.dataclass(frozen=True)
-class Shuffled:
+class Shuffled(Epochs):
     """The usual loader: each epoch permutes the records and cuts the order into batches.
 
     Training in this way and accounting for it as Poisson batches of the same size is a common mistake: the
     true privacy loss can be much larger (Chua et al. 2024, arXiv 2403.17673, arXiv 2411.04205). Here it is
-    accounted for without amplification: one release of a record per epoch, at full price.
+    accounted for without amplification: one release of a record per epoch, at full price. The pair must be
+    that of *replacement*: adding a record moves others between batches.
 
     The order is sorted anew at every step, so it costs what a sort of n numbers costs.
 
@@ -33,22 +32,6 @@ class Shuffled:
     Raises:
       ValueError: an argument is out of its range.
     """
-
-    num_records: int
-    batch_size: int
-
-    def __post_init__(self) -> None:
-        batch.require_part(self.num_records, self.batch_size)
-
-    @property
-    def capacity(self) -> int:
-        """Slots of a batch."""
-        return self.batch_size
-
-    @property
-    def num_batches(self) -> int:
-        """Steps of an epoch."""
-        return -(-self.num_records // self.batch_size)
 
     def draw(self, key: jax.Array, *, step: int | jax.Array, purpose: str = "batch") -> Batch:
         """The batch of a step: a function of key and step alone.
@@ -65,28 +48,6 @@ class Shuffled:
             mask=mask,
             size=mask.sum(dtype=jnp.int32),
         )
-
-    def pair(self, pair: Pair, *, coins: str = "visible") -> Pair:
-        """The pair of the one step of an epoch that a record is in: the pair itself.
-
-        Args:
-          pair: dominating pair of the mechanism without sampling under *replacement* of a record (adding one
-            moves others between batches).
-          coins: `"visible"`.
-
-        Raises:
-          ValueError: `pair` is no `Pair`, or `coins` is `"hidden"`.
-        """
-        return cyclic.unsampled(pair, coins=coins, name="shuffled")
-
-    def releases(self, pair: Pair, *, num_steps: int, coins: str = "visible") -> Composition:
-        """What `num_steps` steps release of one record: the pair, once for every epoch begun.
-
-        Raises:
-          ValueError: as `pair`, or `num_steps` is no count >= 1.
-        """
-        steps = validate.count("num_steps", num_steps, minimum=1)
-        return [(self.pair(pair, coins=coins), -(-steps // self.num_batches))]
 
 
 # Jitted, so that a draw outside of any jitted step is one call too.

@@ -102,8 +102,7 @@ def analyse(loss: Loss, params: PyTree, batch: PyTree) -> Analysed:
         if "BatchNorm" in _called(error) or type(error).__name__ == "TraceContextError":
             raise ValueError(
                 "loss must not couple records or change a module's state, as BatchNorm in training mode "
-                "does; use "
-                f"GroupNorm or LayerNorm, got {type(error).__name__}: {str(error).splitlines()[0]}"
+                f"does; use GroupNorm or LayerNorm, got {type(error).__name__}: {str(error).splitlines()[0]}"
             ) from error
         raise
     (result,) = jaxpr.out_avals if len(jaxpr.out_avals) == 1 else (None,)

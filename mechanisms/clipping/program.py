@@ -146,8 +146,8 @@ class _Builder:
         if name in _RANDOM and kind != Kind.RECORD:
             raise ValueError(
                 "loss must draw no randomness that the records share (dropout with one key for the "
-                "batch); put a "
-                f"key a record into the batch instead, got {name} in {layer_of(equation) or 'the loss'}"
+                "batch); put a key a record into the batch instead, "
+                f"got {name} in {layer_of(equation) or 'the loss'}"
             )
         outputs = [self.new(v.aval, kind) for v in equation.outvars]
         operation = Operation(

@@ -92,6 +92,5 @@ def _refuse_coupling(together: Array, alone: Array, tolerance: float) -> None:
     if not difference <= tolerance * max(float(np.max(np.abs(second))), 1e-3):
         raise ValueError(
             "loss must not couple records: a record's loss in the batch and alone must agree, got a "
-            "difference of "
-            f"{difference:.3g} (statistics or mean over the batch, or randomness drawn for the batch)"
+            f"difference of {difference:.3g} (statistics or mean over the batch, or randomness of the batch)"
         )

@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import pathlib
+import subprocess
+import sys
 import threading
 from typing import ClassVar
 
@@ -22,6 +25,7 @@ from exactdp.accounting.threat import Adjacency, Coins, ThreatModel
 
 MODEL = ThreatModel(Adjacency.ADD_REMOVE, Coins.HIDDEN, "all noisy sums")
 STEP = Gaussian(1.1)
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 @families.register
@@ -149,7 +153,23 @@ def in_child(work):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def alone(scenario, path):
+    """Runs a scenario of this file in a fresh process: one that holds JAX's threads must not fork."""
+    program = (
+        "import pathlib; from tests.accounting import test_ledger_guards as guards; "
+        f"guards.{scenario.__name__}(pathlib.Path({str(path)!r}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_forked_process_does_not_write(path):
+    alone(fork_and_write, path)
+
+
+def fork_and_write(path):
     with Ledger(path, threat_model=MODEL) as ledger:
         ledger.append(STEP, count=1)
         before = path.read_bytes()
@@ -163,6 +183,10 @@ def test_a_forked_process_does_not_write(path):
 
 
 def test_closing_frees_the_lock_though_a_forked_process_lives_on(path):
+    alone(close_after_fork, path)
+
+
+def close_after_fork(path):
     ledger = Ledger(path, threat_model=MODEL)
     reading, writing = os.pipe()
     child = os.fork()
