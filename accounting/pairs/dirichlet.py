@@ -116,7 +116,7 @@ class Dirichlet(base.Pair):
         total, total_error = density.total
         deep = not log_start > -panels.DEEPEST
         if deep and start < 0.0:
-            return 0.0, 1e-300
+            return 0.0, density.underflow
         # Far beyond the mode the panels begin where the density does; what lies between is below every float.
         begin = float(density.edges[-1]) if deep else start
 
@@ -139,7 +139,8 @@ class Dirichlet(base.Pair):
         shift = 4.0 * _EPS * (abs(epsilon / r) + abs(self._mode)) * r
         with np.errstate(under="ignore"):
             mass = float((weight * np.exp(log_f)).sum()) / total
-        return value, _EPS * rounding + value * (total_error + 8 * _EPS) + shift * mass + 1e-300
+        lost = len(edges) * density.underflow
+        return value, _EPS * rounding + value * (total_error + 8 * _EPS) + shift * mass + lost
 
     def quadrature(
         self, *, slopes: tuple[float, float], frequency: float, cosine_power: float, log_target: float

@@ -13,6 +13,7 @@ from exactdp.accounting import validate
 from exactdp.accounting.pairs import atoms, base, gaussian
 
 _EPS = float(np.finfo(np.float64).eps)
+_UNDERFLOW = 1e-307  # SciPy's ndtr returns 0 from about 1e-309 on
 _REACH = 38.7
 """Masses further out, in standard deviations, are below every float64."""
 _DIRECT = 5_000.0
@@ -143,14 +144,16 @@ class DiscreteGaussian(atoms.Atomic):
     def hockey_stick(self, epsilon: float, *, reverse: bool = False) -> tuple[float, float]:
         if self._listed:
             value, error = super().hockey_stick(epsilon)
-            return value, error + 1e-300
+            return value, error + _UNDERFLOW
         x = self._last_at_or_below(np.array([epsilon]))
         (_, p), (_, p_error) = self._cells(x - float(self.sensitivity))
         (_, q), (_, q_error) = self._cells(x)
         scale = math.exp(min(epsilon, 700.0))
         value = max(float(p) - scale * float(q), 0.0)
         moved = 4 * _EPS * (2.0 + abs(epsilon)) * float(p)
-        return value, min(float(p_error) + scale * float(q_error) + moved, float(p) + float(p_error)) + 1e-300
+        return value, min(
+            float(p_error) + scale * float(q_error) + moved, float(p) + float(p_error)
+        ) + _UNDERFLOW
 
     def quadrature(
         self, *, slopes: tuple[float, float], frequency: float, cosine_power: float, log_target: float

@@ -12,6 +12,7 @@ from exactdp.accounting import validate
 from exactdp.accounting.pairs import base
 
 _EPS = float(np.finfo(np.float64).eps)
+_NARROW = 0.1  # of a cell's width times the size of the density's derivatives
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,4 +122,22 @@ def _normal_cells(z: base.Array, size: base.Array) -> tuple[base.Array, base.Arr
     error = np.empty_like(mass)
     error[0], error[-1] = tail[0], tail[-1]
     error[1:-1] = tail[1:] + tail[:-1] + np.where(straddle, _EPS, 0.0)
+    narrow = np.flatnonzero(np.diff(z) * (np.abs(z[:-1]) + 4.0) <= _NARROW)
+    if len(narrow):
+        mass[1 + narrow], rounding = _narrow_cells(z[narrow], z[narrow + 1])
+        moved = 4.0 * _EPS * size * np.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+        error[1 + narrow] = rounding + moved[narrow] + moved[narrow + 1]
     return np.maximum(mass, 0.0), error
+
+
+def _narrow_cells(low: base.Array, high: base.Array) -> tuple[base.Array, base.Array]:
+    """Masses of narrow cells by quadrature, not by a difference, and bounds of what rounding adds.
+
+    Four Gauss-Legendre nodes leave out 5.6e-10 w^9 max |phi^(8)| of a cell of width w, and |phi^(8)| is below
+    (|z| + 4)^8 phi: 6e-18 of the mass where w (|z| + 4) <= 0.1.
+    """
+    x, weight = np.polynomial.legendre.leggauss(4)
+    half, middle = 0.5 * (high - low), 0.5 * (high + low)
+    nodes = middle[:, None] + half[:, None] * x[None, :]
+    mass = half * (np.exp(-0.5 * nodes**2) @ weight) / math.sqrt(2.0 * math.pi)
+    return mass, 4.0 * _EPS * mass * (4.0 + middle**2)

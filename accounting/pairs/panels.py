@@ -98,6 +98,14 @@ class Density:
         total = math.fsum(value)
         return total, (math.fsum(error) + math.exp(-DEEPEST + 10.0)) / total + _EPS
 
+    @functools.cached_property
+    def underflow(self) -> float:
+        """What may be lost of the mass of one panel, or beyond the edges, because it is below every float64.
+
+        Each of a panel's few terms loses 5e-324 at most, times its width; beyond the edges there is less.
+        """
+        return 1e-319 * (1.0 + float(np.diff(self.edges).max()) / self.total[0])
+
     def cells(self, cuts: Array) -> tuple[Array, Array]:
         """Normalised masses of (-inf, c_0], ..., (c_last, inf) and bounds of their absolute errors.
 
@@ -112,7 +120,9 @@ class Density:
         stops = np.append(starts[1:], len(value))
         total, total_error = self.total
         mass, bound = _sums(value, starts, stops) / total, _sums(error, starts, stops) / total
-        return mass, bound + mass * (total_error + 2 * _EPS + 4 * _EPS * (stops - starts)) + 1e-300
+        return mass, bound + mass * (total_error + 2 * _EPS + 4 * _EPS * (stops - starts)) + (
+            1.0 + stops - starts
+        ) * self.underflow
 
     def _integrate(self, points: Array, panel_width: Array) -> tuple[Array, Array]:
         """Integrals between `points`, each interval being part of a panel of the width given."""

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from exactdp.accounting import validate
 from exactdp.accounting.interval import Interval
 from exactdp.accounting.laws.law import Law
-from exactdp.accounting.prv import routes
+from exactdp.accounting.prv import deltas, routes
 from exactdp.accounting.prv.routes import Engine
 from exactdp.accounting.prv.saddle import Components
 
@@ -160,7 +160,7 @@ def delta_curve(
     _check(engine, None)
     worst = [Interval(0.0, 0.0, "closed form") for _ in points]
     for components in _components(composition, direction):
-        found = routes.delta_curve_of(components, points, engine, floors=[w.lower for w in worst])
+        found = deltas.delta_curve_of(components, points, engine, floors=[w.lower for w in worst])
         worst = [w if w.lower >= f.upper else w.maximum(f) for w, f in zip(worst, found, strict=True)]
     return worst
 

@@ -63,8 +63,13 @@ def find(components: Components) -> Closed | None:
         return None
     law, count = components[0]
     if count == 1:
-        return Closed(law.hockey_stick, law.support[1])
+        return one_step(law)
     return _binomial(law, count)
+
+
+def one_step(law: Law) -> Closed:
+    """A single step."""
+    return Closed(law.hockey_stick, law.support[1])
 
 
 def _binomial(law: Law, count: int) -> Closed | None:

@@ -57,10 +57,10 @@ class CellErrors:
         with np.errstate(over="ignore"):
             inner = self.inner * np.exp(np.minimum(order * self.loss - log_moment, 700.0))
             outer = self.outer * np.exp(np.minimum(order * self.outer_loss - log_moment, 700.0))
-        own, distance = float(outer.sum()), float(outer @ np.abs(self.outer_loss - mean))
-        if self.reach is not None:
-            return float(self.reach @ inner), own, distance
-        return 0.0, own + float(inner.sum()), distance + float(inner @ np.abs(self.loss - mean))
+            own, distance = float(outer.sum()), float(outer @ np.abs(self.outer_loss - mean))
+            if self.reach is not None:
+                return float(self.reach @ inner), own, distance
+            return 0.0, own + float(inner.sum()), distance + float(inner @ np.abs(self.loss - mean))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +111,16 @@ def window(law: Law, *, count: int, log_delta: float, order: float) -> tuple[flo
     return max(bottom, low), min(top, high)
 
 
-def edges(law: Law, *, low: float, high: float, cells: int, tilts: Sequence[Tilt]) -> Array:
+def edges(
+    law: Law,
+    *,
+    low: float,
+    high: float,
+    cells: int,
+    tilts: Sequence[Tilt] = (),
+    beside: tuple[Law, float] | None = None,
+    absorb: bool = False,
+) -> Array:
     """Cell edges of `law` on [low, high], the anchor among them.
 
     Args:
@@ -120,6 +129,9 @@ def edges(law: Law, *, low: float, high: float, cells: int, tilts: Sequence[Tilt
       high: last edge.
       cells: number of cells, about.
       tilts: under which the cells are to be narrow where the mass is.
+      beside: the law of one more step, and the sum of both losses about which the cells are to be narrow.
+      absorb: as of `grids`; each cell then costs what its mass is uncertain by, and there are fewer where
+        more would cost more than they gain.
     """
     anchor, span = law.anchor, max(high, law.anchor) - min(low, law.anchor)
     if span == 0.0:
@@ -130,14 +142,24 @@ def edges(law: Law, *, low: float, high: float, cells: int, tilts: Sequence[Tilt
     low, high = low - pad, high + pad
     away = np.geomspace(_NEAREST * span, span, _COARSE)
     even = np.linspace(min(low, anchor), max(high, anchor), _COARSE)
-    rough = np.unique(np.concatenate([anchor - away, [anchor, low, high], anchor + away, even]))
+    near = [anchor - away, anchor + away]
+    if beside is not None:  # where the other loss lies near its anchor
+        other, total = beside
+        near += [total - other.anchor - away, total - other.anchor + away]
+    rough = np.unique(np.concatenate([*near, [anchor, low, high], even]))
     rough = rough[(rough >= min(low, anchor)) & (rough <= max(high, anchor))]
-    width, p = np.diff(rough), law.masses(rough).p[1:-1]
+    masses = law.masses(rough)
+    width, p = np.diff(rough), masses.p[1:-1]
     parts = [width / width.sum(), np.full(len(width), 1.0 / len(width))]
     with np.errstate(divide="ignore"):
         log_p = np.log(p)
-    for order, top in tilts:
-        log_density = np.where(rough[:-1] < top, log_p + order * rough[1:] - np.log(width), -math.inf)
+    weights = [np.where(rough[:-1] < top, log_p + order * rough[1:], -math.inf) for order, top in tilts]
+    if beside is not None:
+        other, total = beside
+        with np.errstate(divide="ignore"):
+            weights.append(log_p + np.log(other.masses(total - rough[::-1]).p[-2:0:-1]) - np.log(width))
+    for weight in weights:
+        log_density = weight - np.log(width)
         most = float(log_density.max())
         if most == -math.inf:
             continue
@@ -145,8 +167,14 @@ def edges(law: Law, *, low: float, high: float, cells: int, tilts: Sequence[Tilt
         parts.append(part / part.sum())
     share = 0.7 / max(len(parts) - 2, 1)
     shares = np.array([0.15, 0.15, *(share for _ in parts[2:])]) @ np.array(parts)
-    place = np.concatenate([[0.0], np.cumsum(shares)])
-    fine = np.interp(np.linspace(0.0, place[-1], cells + 1), place, rough)
+    count = cells * shares
+    if absorb:  # a cell of width w costs about order m w^2 by its width, and its error by itself
+        order = max([1.0, *(order for order, _ in tilts)])
+        with np.errstate(over="ignore"):
+            count = np.minimum(count, width * np.cbrt(order * p / width / (masses.p_error[1:-1] + 1e-322)))
+        count = np.maximum(count, 1e-6 * cells * shares)
+    place = np.concatenate([[0.0], np.cumsum(count)])
+    fine = np.interp(np.linspace(0.0, place[-1], math.ceil(place[-1]) + 1), place, rough)
     return np.unique(np.concatenate([fine, [rough[0], anchor, rough[-1]]]))
 
 

@@ -31,6 +31,7 @@ from exactdp.accounting.prv.saddle import EPS, Components, Saddle
 from exactdp.accounting.prv.transform import Chernoff, Composition, Measure, Transform
 
 _COARSE = 2048  # number of cells from which the orders and the periods are chosen
+_CLOSEST = 2e-4  # of the orders that bound the aliasing: two large losses may weigh no less than one
 _NEGLIGIBLE = -23.0  # log of the share of delta below which a layer is only bounded
 _LAYERS_APART = 7.0  # log of the share of delta below which a layer has no say in the cells' widths
 
@@ -94,7 +95,7 @@ class Plan:
     ) -> list[tuple[Grid, Grid]]:
         found: list[tuple[Grid, Grid]] = []
         for (law, _), (low, high) in zip(self._components, windows, strict=True):
-            at = discretise.edges(law, low=low, high=high, cells=cells, tilts=tilts)
+            at = discretise.edges(law, low=low, high=high, cells=cells, tilts=tilts, absorb=absorb)
             found.append(discretise.grids(law, at, absorb=absorb))
         return found
 
@@ -236,7 +237,7 @@ def _period(
     measure: Measure, at: Saddle, *, epsilon: float, span: float, log_target: float
 ) -> tuple[float, list[float]]:
     """A period at which the aliasing is small, and the orders that show it."""
-    alias = _bounds(measure, at.order, saddle.chernoff_orders(at.order, math.inf), 0.0)
+    alias = _bounds(measure, at.order, saddle.chernoff_orders(at.order, math.inf, closest=_CLOSEST), 0.0)
     start = min(4.0 * math.sqrt(at.variance) + 4.0 / at.order, span)
     period = alias.period(epsilon, log_target, start)
     return period, alias.best_orders(epsilon, period)

@@ -1,30 +1,33 @@
-"""Which engine answers: epsilon(delta) and delta(epsilon) of a composition in one direction."""
+"""Which engine answers: epsilon(delta) of a composition in one direction."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal
 
 from exactdp.accounting.interval import Interval
 from exactdp.accounting.pairs.base import Unsuitable
-from exactdp.accounting.prv import closed, contour, lattice, saddle
+from exactdp.accounting.prv import closed, contour, lattice, nested, saddle
 from exactdp.accounting.prv.saddle import Components, Curve
 
 Engine = Literal["auto", "closed form", "contour", "lattice"]
 
-_LOG_TOLERANCE = math.log(1e-11)  # relative error of delta aimed at
+LOG_TOLERANCE = math.log(1e-11)
+"""Of the relative error of delta aimed at."""
+
 _LEAST_TOLERANCE = math.log(1e-19)  # of the contour's scale: rounding is far above
 _FIRST, _LAST = 13, 21  # log2 of the lattice sizes tried
 _LOOSE, _FIRST_LOOSE = 1e-4, 11  # a tolerance for which a smaller size may do, and that size
-_FIRST_LAYERED, _LAST_LAYERED = 12, 16  # likewise, for a lattice by layers
+_FIRST_LAYERED, _LAST_LAYERED = 12, 17  # likewise, for a lattice by layers
+_FIRST_NESTED, _LAST_NESTED = 11, 18  # likewise, for two steps summed directly
 _FEW = 10  # steps up to which a lattice is quick; below, one by layers aims at a hundredth of the accuracy
 _TILTED = 1e-3  # width over epsilon beyond which one tilt does not serve
 
 
-def _smoothing(tolerance: float, order: float) -> float:
-    """eta whose smoothing costs about a third of `tolerance` in epsilon."""
+def smoothing(tolerance: float, order: float) -> float:
+    """The eta whose smoothing costs about a third of `tolerance` in epsilon."""
     return math.sqrt(0.3 * tolerance / (order + 1.0))
 
 
@@ -46,6 +49,44 @@ def epsilon_of(
     cap = _cap(components, delta)
     if cap <= floor:  # the other direction is certainly the worse
         return Interval(0.0, cap, "closed form")
+    steps = sum(n for _, n in components)
+    direct: Interval | None = None
+    if engine in ("auto", "lattice") and steps == 2:
+        with contextlib.suppress(Unsuitable):
+            direct = _by_sum(components, delta, log_delta, tolerance, cap, floor)
+        if direct is not None and (
+            direct.width <= (tolerance or 10.0 * _wanted(direct, None)) or direct.upper <= floor
+        ):
+            return direct
+    found = _by_transform(components, log_delta, tolerance, engine, floor)
+    return found if direct is None else found.intersect(direct)
+
+
+def _by_sum(
+    components: Components,
+    delta: float,
+    log_delta: float,
+    tolerance: float | None,
+    cap: float,
+    floor: float,
+) -> Interval | None:
+    """Two steps, one's delta summed over the other's losses, on ever finer grids."""
+    single = max(closed.one_step(law).invert(delta, upper=True) for law, _ in components)
+    start, size, best = min(single, cap), _FIRST_NESTED, None
+    while size <= _LAST_NESTED:
+        curve = nested.Nested(components, epsilon=start, log_delta=log_delta, cells=2**size)
+        before = best.width if best is not None else math.inf
+        best = _narrowed(best, _invert(curve, log_delta, start, "lattice"), cap)
+        if best.width <= _wanted(best, tolerance) or best.upper <= floor or best.width > 0.7 * before:
+            break
+        grow = 0.5 * math.log2(best.width / _wanted(best, tolerance)) + 0.4
+        start, size = best.upper, size + min(max(1, math.ceil(grow)), 4)
+    return best
+
+
+def _by_transform(
+    components: Components, log_delta: float, tolerance: float | None, engine: Engine, floor: float
+) -> Interval:
     few = sum(n for _, n in components) <= _FEW
     quick: Interval | None = None
     if engine == "auto" and few and tolerance is not None and tolerance >= _LOOSE:
@@ -101,7 +142,7 @@ def _by_contour(components: Components, log_delta: float, tolerance: float | Non
             # What the contour's scale exceeds delta by has to come out of its errors.
             loss = max(0.0, at.log_moment - at.order * start + at.log_size - log_delta)
             try:
-                found = _contour_at(components, at, start, log_delta, tolerance, _LOG_TOLERANCE - loss)
+                found = _contour_at(components, at, start, log_delta, tolerance, LOG_TOLERANCE - loss)
             except Unsuitable:
                 break
             best = found if best is None else best.intersect(found)
@@ -137,7 +178,7 @@ def _contour_at(
         pass
     # Nothing is proved about the integrand's decay, or not enough: smooth it, as little as serves.
     wanted = tolerance or 1e-6 * max(start, 0.01)
-    eta = _smoothing(wanted, at.order)
+    eta = smoothing(wanted, at.order)
     found = None
     for _ in range(3):
         curve = contour.Contour(components, at, epsilon=start, log_tolerance=log_tolerance, eta=eta)
@@ -215,7 +256,7 @@ def _by_layers(
     floor: float,
 ) -> Interval | None:
     """Where no one tilt serves: by layers of the largest loss, ever finer."""
-    size, start = _FIRST_LAYERED, best.upper if best is not None else start
+    size, start = _FIRST_LAYERED, start if best is None else min(max(start, best.lower), best.upper)
     for _ in range(6):
         try:
             curve = plan.layered(epsilon=start, log_delta=log_delta, log2_size=size)
@@ -233,96 +274,3 @@ def _by_layers(
         more = math.ceil(0.5 * math.log2(best.width / wanted(best)) + 0.4)
         size = min(size + max(more, 1), _LAST_LAYERED)
     return best
-
-
-def delta_curve_of(
-    components: Components, points: Sequence[float], engine: Engine, *, floors: Sequence[float]
-) -> list[Interval]:
-    """delta at each of `points` in one direction; where it is certainly below the floor, only a bound."""
-    if not components:
-        return [Interval(0.0, 0.0, "closed form") for _ in points]
-    form = closed.find(components) if engine in ("auto", "closed form") else None
-    if form is not None:
-        return [Interval(*form.ends(e), "closed form") for e in points]
-    if engine == "closed form":
-        raise ArithmeticError("this composition has no closed form")
-    infinite = -math.expm1(sum(n * math.log1p(-law.infinity_mass) for law, n in components))
-    top = sum(n * law.support[1] for law, n in components)
-    results: dict[float, Interval] = {}
-    curve: Curve | None = None
-    bounds = _chernoff_bounds(components) if any(floor > 0.0 for floor in floors) else [(0.0, 0.0)]
-    floor_at = dict(zip(points, floors, strict=True))
-    for e in sorted(set(points)):
-        if e >= top:
-            results[e] = Interval(infinite * (1 - 1e-12), infinite * (1 + 1e-12), "closed form")
-            continue
-        if curve is not None:
-            found = _ends(curve, e, "contour")
-            if found is not None:
-                results[e] = found
-                continue
-        bound = _exp(min(log_bound - order * e for order, log_bound in bounds), upper=True)
-        if infinite + bound < floor_at[e]:
-            results[e] = Interval(0.0, infinite + bound, "contour")
-            continue
-        curve, results[e] = _delta_at(components, e, engine)
-    return [results[e] for e in points]
-
-
-def _chernoff_bounds(components: Components) -> list[tuple[float, float]]:
-    """A few orders s, each with log of a bound on the finite part of delta(e) e^{s e}."""
-    bounds, limit = [(0.0, 0.0)], saddle.order_limit(components)
-    for order in (1.0, 4.0, 16.0, 64.0, 256.0):
-        if order >= 0.9 * limit:
-            break
-        try:
-            at = contour.cumulants(components, order)
-        except Unsuitable:
-            break
-        bounds.append((order, at.log_moment + at.error + saddle.log_payoff_bound(order)))
-    return bounds
-
-
-def _ends(curve: Curve, e: float, name: str, *, tolerance: float = 1e-7) -> Interval | None:
-    """delta(e) from `curve`, or None where it is not accurate to `tolerance`, relative."""
-    low, high = (curve.log_delta(e, upper=side)[0] for side in (False, True))
-    if not high - low <= tolerance:
-        return None
-    return Interval(_exp(low, upper=False), min(_exp(high, upper=True), 1.0), name)
-
-
-def _exp(x: float, *, upper: bool) -> float:
-    value = math.exp(x) * (1.0 + (4e-16 if upper else -4e-16) * (1.0 + abs(x)))
-    return math.nextafter(value, math.inf) if upper else max(math.nextafter(value, 0.0), 0.0)
-
-
-def _delta_at(components: Components, e: float, engine: Engine) -> tuple[Curve | None, Interval]:
-    if engine in ("auto", "contour"):
-        try:
-            at = contour.find(components, epsilon=e)
-            try:
-                curve = contour.Contour(components, at, epsilon=e, log_tolerance=_LOG_TOLERANCE)
-            except Unsuitable:
-                eta = _smoothing(1e-7 / (at.order + 1.0), at.order)
-                curve = contour.Contour(components, at, epsilon=e, log_tolerance=_LOG_TOLERANCE, eta=eta)
-            found = _ends(curve, e, "contour", tolerance=1e-3)
-            if found is not None:
-                return curve, found
-            raise Unsuitable("the contour is not accurate enough")
-        except Unsuitable:
-            if engine == "contour":
-                raise
-    plan = lattice.Plan(components, log_delta=-100.0)
-    at = plan.saddle(epsilon=e)
-    plan = lattice.Plan(components, log_delta=min(at.log_delta, 0.0))
-    best = Interval(0.0, 1.0, "lattice")
-    for size in (_FIRST, 17, 20):
-        curve = plan.curve(order=at.order, epsilon=e, log_delta=at.log_delta, log2_size=size)
-        low, high = (curve.log_delta(e, upper=side)[0] for side in (False, True))
-        found = Interval(
-            _exp(low, upper=False) if low > -math.inf else 0.0, min(_exp(high, upper=True), 1.0), "lattice"
-        )
-        best = best.intersect(found)
-        if best.width <= 1e-5 * best.upper:
-            break
-    return None, best

@@ -159,13 +159,21 @@ class Alias:
         raise Unsuitable("no period brings the aliasing error down")
 
 
-def chernoff_orders(order: float, limit: float) -> list[float]:
+def chernoff_orders(order: float, limit: float, *, closest: float = 0.02) -> list[float]:
     """Orders around a contour's at which to bound what the period wraps around.
 
     K of many steps explodes once one step's moment leaves 1, so that useful orders may lie close by.
+
+    Args:
+      order: the contour's.
+      limit: supremum of the orders.
+      closest: distance of the nearest one above, as a share of the reach.
     """
     reach = 0.9 * (limit - order) if math.isfinite(limit) else 2.0 * order + 1.0
-    return [0.35 * order, 0.75 * order, *(order + f * reach for f in (0.02, 0.05, 0.12, 0.3, 0.6, 1.0))]
+    shares = [0.02, 0.05, 0.12, 0.3, 0.6, 1.0]
+    while shares[0] > closest:
+        shares.insert(0, 0.4 * shares[0])
+    return [0.35 * order, 0.75 * order, *(order + f * reach for f in shares)]
 
 
 def chernoff(
@@ -289,7 +297,7 @@ def invert(curve: Curve, log_delta: float, *, start: float, upper: bool) -> floa
     epsilon = max(start, 0.0)
     for _ in range(25):
         value, slope = excess(epsilon)
-        if not (math.isfinite(value) and slope < 0.0):
+        if not (math.isfinite(value) and -math.inf < slope < 0.0):
             break
         move = min(max(value / -slope, -1.0 - 0.5 * epsilon), 1.0 + 0.5 * epsilon)
         epsilon = max(epsilon + move, 0.0)

@@ -43,7 +43,9 @@ def _two_steps(noise_multiplier: float, sampling_probability: float, epsilon: fl
             x = mp.mpf(1) / 2 + s**2 * mp.log(w)
             return (1 - q) * mp.ncdf(-x / s) + q * mp.ncdf(-(x - 1) / s) - mp.exp(epsilon) * mp.ncdf(-x / s)
 
-        points = [k * s / 2 for k in range(-24, 48)]
+        # Beyond this point the other step may have any loss.
+        kink = mp.mpf(1) / 2 + s**2 * mp.log((mp.exp(e) / (1 - q) - (1 - q)) / q)
+        points = sorted([k * s / 2 for k in range(-24, 48)] + [kink])
         return mp.quad(lambda x: density(x) * one(e - loss(x)), points)
 
 
@@ -56,7 +58,7 @@ def test_two_steps(noise_multiplier: float, sampling_probability: float, delta: 
     found = prv.epsilon(steps, delta=delta)
     assert _two_steps(noise_multiplier, sampling_probability, found.upper) <= delta * (1 + 1e-12)
     assert _two_steps(noise_multiplier, sampling_probability, found.lower) >= delta * (1 - 1e-12)
-    assert found.width <= 1e-3 * found.upper
+    assert found.width <= 1e-6 * max(found.upper, 0.01)
 
 
 @pytest.mark.parametrize(
@@ -70,13 +72,28 @@ def test_two_steps(noise_multiplier: float, sampling_probability: float, delta: 
         ),
         ((PoissonHidden(Dirichlet(0.235, 3.0), 0.005), 20000), 1e-30, None),
         ((PoissonHidden(Dirichlet(0.235, 3.0), 0.005), 20000), 1e-40, None),
+        ((PoissonHidden(Dirichlet(0.235, 3.0), 0.005), 20000), 1e-100, None),
     ],
 )
 def test_many_steps(steps: tuple[PoissonHidden, int], delta: float, truth: float | None) -> None:
     found = prv.epsilon([steps], delta=delta)
-    assert found.width <= 1e-5 * found.upper
+    assert found.width <= 1e-6 * found.upper
     if truth is not None:
         assert found.lower <= truth <= found.upper
+
+
+def test_delta_by_layers() -> None:
+    steps = [(PoissonHidden(Dirichlet(0.235, 3.0), 0.005), 20000)]
+    found = prv.epsilon(steps, delta=1e-100)
+    above, below = (prv.delta(steps, epsilon=e) for e in (found.upper, found.lower))
+    assert above.lower <= 1e-100 <= below.upper
+    assert above.width <= 1e-3 * above.upper
+
+
+def test_the_smallest_delta() -> None:
+    # Masses under Q lie below every float there: the width is that of the cells.
+    found = prv.epsilon([(PoissonHidden(Dirichlet(0.235, 3.0), 0.005), 20000)], delta=1e-300)
+    assert found.width <= 1e-3 * found.upper
 
 
 def test_the_layers_add_up_to_the_whole() -> None:
