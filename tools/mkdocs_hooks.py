@@ -16,24 +16,30 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parent.parent
 ORDER: dict[str, tuple[str, ...]] = {
     "": ("index.md", "cli.md", "guarantees.md", "sharp_edges.md"),
-    "papers": ("dirichlet.md", "feature.md", "two_stage.md"),
+    "papers": ("dirichlet.md", "dirichlet_training.md", "feature.md", "two_stage.md"),
     "accountants": ("pairs.md", "prv.md", "rdp.md", "fdp.md", "calibrate.md", "ledger.md", "worst_pair.md"),
+    "training": ("overview.md", "runs.md", "sources.md"),
+    "mechanisms": ("clipping.md", "batches.md", "noise.md", "dirichlet.md"),
 }
-TITLES = {"papers": "The three papers", "accountants": "Accountants", "api": "Reference", "": "exactdp"}
+TITLES = {"papers": "The three papers", "api": "Reference", "": "exactdp"}
+PACKAGES = ("accounting", "mechanisms", "train")
 COPIES = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 
 
 def api_packages() -> list[str]:
-    """Names of `exactdp.accounting` and of what it contains directly: one page each."""
-    place = ROOT / "accounting"
-    inside = [found.name for found in pkgutil.iter_modules([str(place)]) if not found.name.startswith("_")]
-    return [f"exactdp.accounting.{name}" for name in sorted(inside)]
+    """Names of what the packages contain directly: one page each."""
+    return [
+        f"exactdp.{package}.{found.name}"
+        for package in PACKAGES
+        for found in pkgutil.iter_modules([str(ROOT / package)])
+        if not found.name.startswith("_")
+    ]
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
     """Adds the pages that no file in `docs` holds."""
     for name in api_packages():
-        text = f"# {name.rpartition('.')[2]}\n\n::: {name}\n"
+        text = f"# {name.partition('.')[2]}\n\n::: {name}\n"
         files.append(File.generated(config, f"api/{name}.md", content=text))
     for page, source in COPIES.items():
         if (ROOT / source).is_file():

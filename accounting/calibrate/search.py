@@ -16,6 +16,7 @@ from exactdp.accounting.pairs.base import Unsuitable
 from exactdp.accounting.prv import Composition
 
 _MAX_CALLS = 120
+_FAR = 3e-3  # width of epsilon, over the target, that serves while the bracket is wide
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,12 +149,10 @@ class _Search:
         composition = self.build(int(value) if self.whole else value)
         # Wide intervals suffice far away; near the end they must tell neighbours apart.
         close = self.safe and self.unsafe and abs(math.log(self.safe[0] / self.unsafe[0])) < 1e-2
-        width = 0.3 * self.tolerance * self.target if close and not self.whole else None
-        self.calls += 1
-        try:
-            interval = prv.epsilon(composition, delta=self.delta, tolerance=width)
-        except Unsuitable as error:  # not certified: not safe, and nothing is known of it
-            self.failure, interval = error, Interval(0.0, math.inf)
+        fine = None if self.whole else 0.3 * self.tolerance * self.target
+        interval = self._ask(composition, fine if close else _FAR * self.target)
+        if not close and interval.lower <= self.target < interval.upper:
+            interval = self._ask(composition, fine)
         # Of several safe values the largest risk counts, of the others the smallest.
         risk = value if self.increasing else -value
         if interval.upper <= self.target:
@@ -167,6 +166,14 @@ class _Search:
                 if known is None or risk < (known if self.increasing else -known):
                     self.rejected = value
         return interval
+
+    def _ask(self, composition: Composition, width: float | None) -> Interval:
+        self.calls += 1
+        try:
+            return prv.epsilon(composition, delta=self.delta, tolerance=width)
+        except Unsuitable as error:  # not certified: not safe, and nothing is known of it
+            self.failure = error
+            return Interval(0.0, math.inf)
 
     def _excess(self, interval: Interval) -> float:
         """log(epsilon / target); infinite where the interval says nothing definite."""
