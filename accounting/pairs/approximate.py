@@ -22,7 +22,7 @@ class ApproximateDP(atoms.Atomic):
     Raises:
       ValueError: an argument is outside its range.
 
-    Source: Kairouz, Oh and Viswanath 2015 (arXiv 1311.0776), Theorem 3.4.
+    Source: Kairouz, Oh and Viswanath 2015 (arXiv 1311.0776), Theorem 3.3 and its proof.
     """
 
     epsilon: float

@@ -25,7 +25,7 @@ class PureDP(atoms.Atomic):
     Raises:
       ValueError: `epsilon` is negative or not finite.
 
-    Source: Kairouz, Oh and Viswanath 2015 (arXiv 1311.0776), Theorem 3.4 (dominance).
+    Source: Kairouz, Oh and Viswanath 2015 (arXiv 1311.0776), Theorem 3.3 and its proof (dominance).
     """
 
     epsilon: float
