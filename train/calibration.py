@@ -92,6 +92,9 @@ def plan(settings: Settings, *, num_records: int, num_classes: int) -> Plan:
         num_steps = _num_steps(settings, certify(noise))
     if num_steps is None:
         raise ValueError("num_steps must be given")
+    if settings.noise is not None or said is not None:
+        # A run whose end cannot be certified is not begun.
+        certify(noise).epsilon(num_steps, delta=settings.delta)
     return Plan(certify(noise), num_steps, sampler, noise, _learning_rate(settings, noise), said)
 
 
