@@ -7,9 +7,9 @@ import dataclasses
 import jax
 from jaxtyping import Array, Int
 
-from exactdp.accounting import validate
 from exactdp.mechanisms import keys
 from exactdp.train import augment
+from exactdp.train.settings import whole
 from exactdp.train.task import Losses, Records
 
 
@@ -31,8 +31,8 @@ class Augmentation:
     flip: bool = False
 
     def __post_init__(self) -> None:
-        validate.count("augmentation", self.multiplicity, minimum=1)
-        validate.count("padding", self.padding)
+        whole("augmentation", self.multiplicity, minimum=1)
+        whole("padding", self.padding, minimum=0)
         if self.multiplicity > 1 and not self.varies:
             raise ValueError(
                 f"augmentation must be 1 where neither padding nor flip is set, got {self.multiplicity}"
@@ -42,6 +42,24 @@ class Augmentation:
     def varies(self) -> bool:
         """Whether there is anything random about a view."""
         return self.padding > 0 or self.flip
+
+    def require_shape(self, shape: tuple[int, ...]) -> None:
+        """Refuses records that cannot be varied so.
+
+        Args:
+          shape: of one record.
+
+        Raises:
+          ValueError: they are no images, or have sides as small as the padding.
+        """
+        if self.varies and len(shape) != 3:
+            name, value = ("padding", self.padding) if self.padding else ("flip", self.flip)
+            raise ValueError(f"{name} must be left out where records are no images, got {value}")
+        if self.varies and self.padding >= min(shape[:2]):
+            raise ValueError(
+                f"padding must be below the sides of the images, {shape[0]} and {shape[1]}, got "
+                f"{self.padding}"
+            )
 
     def loss(self, losses: Losses) -> Losses:
         """The loss of records that come as `views` gives them."""

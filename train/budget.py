@@ -34,13 +34,19 @@ class Budget:
         self._known: dict[int, float] = {}
 
     def upper(self, step: int) -> float:
-        """An upper bound of the epsilon of the first `step` steps; infinite where none can be certified."""
+        """An upper bound of the epsilon of the first `step` steps; infinite where none can be certified.
+
+        Never above that of the whole run, which is what the run is said to cost at its end.
+        """
         later = min(-(-step // self._stride) * self._stride, self._num_steps)
-        if later not in self._known:
+        return min(self._ask(later), self._ask(self._num_steps))
+
+    def _ask(self, steps: int) -> float:
+        if steps not in self._known:
             try:
-                width = None if later == self._num_steps else _WIDTH
-                interval = self._certificate.epsilon(later, delta=self._delta, tolerance=width)
-                self._known[later] = interval.upper
+                width = None if steps == self._num_steps else _WIDTH
+                interval = self._certificate.epsilon(steps, delta=self._delta, tolerance=width)
+                self._known[steps] = interval.upper
             except ArithmeticError:
-                self._known[later] = math.inf
-        return self._known[later]
+                self._known[steps] = math.inf
+        return self._known[steps]

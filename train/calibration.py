@@ -19,6 +19,9 @@ from exactdp.train.settings import Settings
 _DEFAULT_RATE = 0.5
 _DEFAULT_EFFECTIVE_RATE = 4.0  # best of 0.5, 1.5, 2, 4 and 8 on the digits, 500 steps, epsilon = 4
 _MANY_STEPS = 10**6  # where the number of steps is what is sought
+_TOLERANCE = 1e-6  # of the noise, relative
+_LEAST_SCALE = 0.01  # epsilon below which it grows, as the accountant's widths do not shrink with epsilon
+_ATTEMPTS = 20
 _TYPICAL = 0.9  # softmax output at the label, as the paper takes it for kappa
 
 
@@ -86,16 +89,12 @@ def plan(settings: Settings, *, num_records: int, num_classes: int) -> Plan:
     elif noise is None:
         noise = _noise(settings, certify)
     elif num_steps is None:
-        noise_given = noise
-        num_steps = int(
-            calibrate.num_steps(
-                lambda count: certify(noise_given).composition(count),
-                epsilon=_target(settings),
-                delta=settings.delta,
-            ).value
-        )
+        num_steps = _num_steps(settings, certify(noise))
     if num_steps is None:
         raise ValueError("num_steps must be given")
+    if settings.noise is not None or said is not None:
+        # A run whose end cannot be certified is not begun.
+        certify(noise).epsilon(num_steps, delta=settings.delta)
     return Plan(certify(noise), num_steps, sampler, noise, _learning_rate(settings, noise), said)
 
 
@@ -123,14 +122,40 @@ def _certify(settings: Settings, sampler: Poisson, num_classes: int) -> Callable
 
 
 def _noise(settings: Settings, certify: Callable[[float], Certificate]) -> float:
+    """The noise with which the run's own answer at its end is the target at most."""
     steps = settings.steps
     if steps is None:
         raise ValueError("num_steps must be given")
+    target = _target(settings)
     solve = calibrate.scaling if settings.method == "dirichlet" else calibrate.noise_multiplier
     found = solve(
-        lambda value: certify(value).composition(steps), epsilon=_target(settings), delta=settings.delta
+        lambda value: certify(value).composition(steps),
+        epsilon=target,
+        delta=settings.delta,
+        tolerance=min(_TOLERANCE * max(_LEAST_SCALE / target, 1.0), 1e-3),
     )
-    return float(found.value)
+    # The search asks for another width than the run does at its end, whose upper end may be the larger.
+    safer = -1.0 if settings.method == "dirichlet" else 1.0
+    value, log_shift = float(found.value), 0.0
+    for attempt in range(_ATTEMPTS):
+        beyond = certify(value).epsilon(steps, delta=settings.delta).upper / target - 1.0
+        if beyond <= 0.0:
+            return value
+        log_shift += max(beyond, _TOLERANCE) * 2.0**attempt
+        value = float(found.value) * math.exp(safer * log_shift)
+    raise ArithmeticError(
+        f"epsilon of the whole run cannot be certified to be {target:g} at most, the accountant's interval "
+        "being too wide; a larger delta may help"
+    )
+
+
+def _num_steps(settings: Settings, certificate: Certificate) -> int:
+    """The number of steps at whose end the run's own answer is the target at most."""
+    target, delta = _target(settings), settings.delta
+    steps = int(calibrate.num_steps(certificate.composition, epsilon=target, delta=delta).value)
+    while steps > 1 and certificate.epsilon(steps, delta=delta).upper > target:
+        steps -= 1
+    return steps
 
 
 def _by_paper(settings: Settings, q: float) -> tuple[float, Printed]:

@@ -3,11 +3,14 @@
 A checkpoint appears under its name once it is whole; an older one is deleted only after that. So a crash or a
 full disk leaves the last whole checkpoint as it was.
 
-It holds the run key, from which the noise can be computed again: keep it like the data.
+It holds the run key, from which the noise can be computed again: keep it like the data. What is written is
+for its owner alone, whatever the folder of the run is.
 """
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from pathlib import Path
 from typing import Any, cast
@@ -15,9 +18,11 @@ from typing import Any, cast
 import jax
 import orbax.checkpoint as ocp
 
+from exactdp.train.folder import owner_only
 from exactdp.train.state import State
 
 _KEPT = 2
+_FULL = os.strerror(errno.ENOSPC)
 
 
 class NotSaved(OSError):
@@ -36,7 +41,8 @@ class Checkpoints:
         options = ocp.CheckpointManagerOptions(
             max_to_keep=_KEPT, enable_async_checkpointing=False, cleanup_tmp_directories=True
         )
-        self._manager = ocp.CheckpointManager(self._folder, options=options)
+        with owner_only():
+            self._manager = ocp.CheckpointManager(self._folder, options=options)
 
     def latest(self) -> int | None:
         """Step of the newest whole checkpoint; None where there is none."""
@@ -58,13 +64,16 @@ class Checkpoints:
             record=ocp.args.JsonSave(record),  # pyright: ignore[reportCallIssue]
         )
         try:
-            self._manager.save(step, args=items, force=True)
-            self._manager.wait_until_finished()
+            with owner_only():
+                self._manager.save(step, args=items, force=True)
+                self._manager.wait_until_finished()
         except Exception as error:  # what a full disk raises depends on the layer that met it
             for left in self._folder.glob(f"{step}.*tmp*"):
                 shutil.rmtree(left, ignore_errors=True)
-            reason = str(error).strip().splitlines() or [type(error).__name__]
-            raise NotSaved(f"the checkpoint of step {step} could not be written: {reason[0]}") from error
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            if _FULL.lower() in reason.lower():
+                reason = _FULL
+            raise NotSaved(f"the checkpoint of step {step} could not be written: {reason}") from error
 
     def restore(self, like: State) -> tuple[State, dict[str, Any]]:
         """The newest state, and the record saved with it.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,6 +21,23 @@ RUN, LEDGER, CHECKPOINTS, RESULT, WEIGHTS = (
     "result.json",
     "weights.npz",
 )
+
+
+# Settings by other names than users give them.
+_ASKED = {"options.optimiser.name": "optimizer", "settings.augmentation.multiplicity": "augmentation"}
+
+
+@contextlib.contextmanager
+def owner_only() -> Generator[None]:
+    """Files and folders made meanwhile by this process are for their owner alone (0600 and 0700).
+
+    No folder that is there already is changed.
+    """
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def require_fresh(folder: Path) -> None:
@@ -84,10 +102,17 @@ def require_same(folder: Path, wanted: Mapping[str, Any]) -> None:
     """
     found, asked = (_flat(part) for part in (description(folder), json.loads(json.dumps(wanted))))
     # What a user chose before what follows from it.
-    for name in sorted({*found, *asked} - {"run"}, key=lambda name: (name.startswith("certificate"), name)):
+    order = ("method", "settings", "options", "certificate")
+
+    def place(name: str) -> tuple[int, str]:
+        part = name.split(".")[0]
+        return order.index(part) if part in order else len(order), name
+
+    for name in sorted({*found, *asked} - {"run"}, key=place):
         if found.get(name) != asked.get(name):
+            asked_for = _ASKED.get(name, name.split(".")[-1] if place(name)[0] < 3 else name)
             raise ValueError(
-                f"{name} must be what the run in {folder} was started with, {found.get(name)!r}, "
+                f"{asked_for} must be what the run in {folder} was started with, {found.get(name)!r}, "
                 f"got {asked.get(name)!r}"
             )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import secrets
 import time
 from collections.abc import Mapping
@@ -36,6 +37,7 @@ from exactdp.train.interrupt import Interrupted, Watch
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.records import digest
 from exactdp.train.reservation import Blocks, Reservation, seal
+from exactdp.train.settings import whole
 from exactdp.train.state import State, initial
 from exactdp.train.step import Outcome, compile_step
 from exactdp.train.task import Records, Task
@@ -80,7 +82,7 @@ class Options:
             validate.open_probability("ema_decay", self.ema_decay)
         for name in ("checkpoint_every", "report_every"):
             if getattr(self, name) is not None:
-                validate.count(name, getattr(self, name), minimum=1)
+                whole(name, getattr(self, name), minimum=1)
         validate.count("devices", self.devices, minimum=1)
 
     def every(self, name: str) -> int:
@@ -242,8 +244,7 @@ class _Loop:
             self.checkpoints.save(state, record={"ledger": seal(self.ledger.path), "data": self.digest})
         except NotSaved as error:
             raise NotSaved(
-                f"{error}; the run in {self.out} can go on from step {before or 0} with --resume, once there "
-                "is room"
+                f"{error}; the run in {self.out} can be resumed from step {before or 0}, once there is room"
             ) from error
 
     def train(self, state: State) -> State:
@@ -277,7 +278,8 @@ class _Loop:
                 last = done == options.num_steps
                 if done % report == 0 or last:
                     epsilon = self.budget.upper(self.reservation.announced)
-                    bar.set_postfix_str(f"epsilon <= {epsilon:.4g} at delta {options.delta:g}")
+                    if math.isfinite(epsilon):
+                        bar.set_postfix_str(f"epsilon <= {epsilon:.4g} at delta {options.delta:g}")
                     row = self._row(state, outcome, epsilon, rate(number))
                     if table is not None:
                         table.write(row)
@@ -286,7 +288,7 @@ class _Loop:
                 if watch.asked and not last:
                     raise Interrupted(
                         f"interrupted after step {done} of {options.num_steps}; the state is saved in "
-                        f"{self.out}: the same command with --resume goes on from there"
+                        f"{self.out}, from where it goes on when resumed"
                     )
         return state
 
@@ -302,17 +304,20 @@ class _Loop:
     ) -> contextlib.AbstractContextManager[metrics.Metrics | None]:
         if not parallel.is_first():
             return contextlib.nullcontext()
-        return metrics.Metrics(self.out, columns=columns, step=first)
+        private = self.options.private_metrics
+        return metrics.Metrics(self.out, columns=columns, step=first, private=private)
 
     def _bar(self, first: int) -> tqdm[Any]:
         shown = self.options.progress and parallel.is_first()
         return tqdm(total=self.options.num_steps, initial=first, disable=not shown, unit="step")
 
-    def _row(self, state: State, outcome: Outcome, epsilon: float, rate: float) -> dict[str, float | int]:
+    def _row(
+        self, state: State, outcome: Outcome, epsilon: float, rate: float
+    ) -> dict[str, float | int | None]:
         private = {name: float(value) for name, value in outcome.private.items()}
-        values: dict[str, float | int] = {
+        values: dict[str, float | int | None] = {
             "step": int(state.step),
-            "epsilon": epsilon,
+            "epsilon": epsilon if math.isfinite(epsilon) else None,  # nothing is certified
             "learning_rate": rate,
             "gradient_norm": float(outcome.gradient_norm),
             "test_accuracy": self.accuracy(state.weights, self.x_test, self.data.y_test),

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from exactdp.accounting import validate
 from exactdp.mechanisms import keys
 from exactdp.train import dirichlet, dpsgd, gaussian_features, loop, nonprivate
 from exactdp.train.augmentation import Augmentation
@@ -15,7 +14,7 @@ from exactdp.train.calibration import Plan, plan
 from exactdp.train.data import Dataset
 from exactdp.train.network import Network
 from exactdp.train.optimiser import Optimiser
-from exactdp.train.settings import Settings
+from exactdp.train.settings import Settings, whole
 from exactdp.train.task import Task
 
 _NONE = Augmentation()
@@ -61,14 +60,45 @@ def prepare(
       ValueError: bad input, or a target that cannot be reached.
       ArithmeticError: no value could be certified.
     """
-    validate.count("accumulation", accumulation, minimum=1)
+    require_fitting(settings, accumulation=accumulation, augmentation=augmentation)
+    augmentation.require_shape(data.input_shape)
+    network = Network(model, data.input_shape, data.num_classes, bfloat16)
+    found = plan(settings, num_records=len(data.y), num_classes=data.num_classes)
+    return Prepared(settings, found, _task(settings, found, network, accumulation, augmentation), data)
+
+
+def require_fitting(
+    settings: Settings,
+    *,
+    optimiser: Optimiser | None = None,
+    accumulation: int = 1,
+    augmentation: Augmentation = _NONE,
+) -> None:
+    """Refuses options that a method does not have.
+
+    Args:
+      settings: what was asked for.
+      optimiser: what makes updates of gradients; plain SGD for dirichlet.
+      accumulation: as in `prepare`.
+      augmentation: as in `prepare`.
+
+    Raises:
+      ValueError: it is refused.
+    """
+    whole("accumulation", accumulation, minimum=1)
     if settings.method in ("dirichlet", "gaussian_features"):
         for name, value in {"accumulation": accumulation, "augmentation": augmentation.multiplicity}.items():
             if value > 1:
                 raise ValueError(f"{name} must be 1 for {settings.method}, got {value}")
-    found = plan(settings, num_records=len(data.y), num_classes=data.num_classes)
-    network = Network(model, data.input_shape, data.num_classes, bfloat16)
-    return Prepared(settings, found, _task(settings, found, network, accumulation, augmentation), data)
+    if settings.method == "dirichlet" and optimiser is not None:
+        if optimiser.name != "sgd":
+            raise ValueError(
+                f"optimizer must be plain sgd for dirichlet (its Algorithm 1), got {optimiser.name}"
+            )
+        if optimiser.momentum:
+            raise ValueError(
+                f"momentum must be 0 for dirichlet (its Algorithm 1), got {optimiser.momentum:g}"
+            )
 
 
 def run(
@@ -105,8 +135,7 @@ def run(
             f"options must be for the plan's {found.num_steps} steps and delta {settings.delta}, got "
             f"{made.num_steps} and {made.delta}"
         )
-    if settings.method == "dirichlet" and (made.optimiser.name != "sgd" or made.optimiser.momentum):
-        raise ValueError(f"optimizer must be plain sgd for dirichlet (Algorithm 1), got {made.optimiser}")
+    require_fitting(settings, optimiser=made.optimiser)
     return loop.run(
         prepared.task,
         data=prepared.data,

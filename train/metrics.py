@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -9,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from tensorboardX import SummaryWriter
+from exactdp.train.board import Board
+from exactdp.train.folder import owner_only
 
 PUBLIC = ("step", "epsilon", "learning_rate", "gradient_norm", "test_accuracy", "seconds")
 """Columns that a certificate for the noisy gradients covers, the test set being public."""
@@ -22,13 +24,14 @@ class Metrics:
       folder: of the run; gets metrics.csv and tensorboard/.
       columns: names, "step" first.
       step: the run goes on from here: rows of later steps, of a run that was killed, are taken out.
+      private: whether what is written is as private as the data: then it is for its owner alone.
 
     Raises:
       ValueError: the file has other columns.
       OSError: the disk refuses.
     """
 
-    def __init__(self, folder: Path, *, columns: Sequence[str], step: int = 0) -> None:
+    def __init__(self, folder: Path, *, columns: Sequence[str], step: int = 0, private: bool = False) -> None:
         self._columns = tuple(columns)
         path = folder / "metrics.csv"
         kept = _rows(path, self._columns, step) if path.exists() else []
@@ -36,10 +39,11 @@ class Metrics:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerows([self._columns, *kept])
         fresh = path.with_suffix(".csv.new")
-        fresh.write_text(text.getvalue())
-        os.replace(fresh, path)
+        with owner_only() if private else contextlib.nullcontext():
+            fresh.write_text(text.getvalue())
+            os.replace(fresh, path)
+            self._board = Board(folder / "tensorboard", step=step)
         self._file = path.open("a", newline="")
-        self._board = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1 if step else None)
 
     def write(self, values: Mapping[str, float | int | None]) -> None:
         """One row; what is not known is left empty.
@@ -50,15 +54,13 @@ class Metrics:
         row = [values.get(name) for name in self._columns]
         csv.writer(self._file, lineterminator="\n").writerow(["" if x is None else repr(x) for x in row])
         self._file.flush()
-        step = int(values["step"] or 0)
-        for name, value in values.items():
-            if name != "step" and value is not None:
-                self._board.add_scalar(name, value, step)
+        known = {name: value for name, value in values.items() if name != "step" and value is not None}
+        self._board.write(known, step=int(values["step"] or 0))
 
     def close(self) -> None:
         """Ends both files."""
-        self._file.close()
-        self._board.close()
+        with contextlib.closing(self._board), self._file:
+            pass
 
     def __enter__(self) -> Metrics:
         return self

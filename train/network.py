@@ -49,7 +49,12 @@ class Network:
             return params
 
         # Shapes only: nothing is computed, and this key gives no parameter.
-        jax.eval_shape(parameters, jax.random.key(0))
+        try:
+            jax.eval_shape(parameters, jax.random.key(0))
+        except ValueError as error:
+            raise ValueError(
+                f"model must take the records of the data set, got {self.name}: {error}"
+            ) from None
         object.__setattr__(self, "_graph", graphs[0])
 
     def initialise(self, key: jax.Array) -> Parameters:

@@ -11,6 +11,7 @@ import optax
 from exactdp.accounting import validate
 
 NAMES = ("sgd", "adam", "adamw")
+_LARGEST = 1e15  # far from the end of float32
 SCHEDULES = ("constant", "cosine", "linear")
 
 
@@ -41,7 +42,8 @@ class Optimiser:
         validate.one_of("schedule", self.schedule, SCHEDULES)
         if not 0.0 <= validate.non_negative("momentum", self.momentum) < 1.0:
             raise ValueError(f"momentum must be in [0, 1), got {self.momentum}")
-        validate.non_negative("weight_decay", self.weight_decay)
+        if validate.non_negative("weight_decay", self.weight_decay) > _LARGEST:
+            raise ValueError(f"weight_decay must be at most {_LARGEST:g}, got {self.weight_decay}")
         if self.momentum and self.name != "sgd":
             raise ValueError(f"momentum must be 0 with {self.name}, got {self.momentum}")
         if self.weight_decay and self.name != "adamw":

@@ -21,6 +21,9 @@ _OWN: dict[str, tuple[str, ...]] = {
 _PER_RECORD = ("dirichlet", "gaussian_features")
 _BATCH = {False: 256.0, True: 64.0}
 _OFFSET, _CLIP_NORM, _NUM_STEPS = 3.0, 1.0, 500
+_LARGEST_EPSILON = 1000.0
+_LEAST, _LARGEST = 1e-15, 1e15  # such numbers and their products are far from the ends of float32
+COUNT_LIMIT = 2**31 - 1  # steps are counted in int32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,16 +36,16 @@ class Settings:
 
     Attributes:
       method: one of `METHODS`.
-      epsilon: target, > 0; None for nonprivate, or where noise and steps are given.
+      epsilon: target, in (0, 1000]; None for nonprivate, or where noise and steps are given.
       delta: in (0, 1).
       sampling_probability: q in (0, 1); None for an expected batch of 256 (dirichlet, gaussian_features: 64),
         of a quarter of the records at most.
-      num_steps: >= 1.
-      noise_multiplier: noise standard deviation / clip norm, > 0.
-      scaling: r of dirichlet, > 0.
-      offset: alpha of dirichlet, > 0; 3 by default.
-      clip_norm: > 0; 1 by default.
-      learning_rate: gamma > 0; 0.5 by default, and gamma_eff / kappa for dirichlet.
+      num_steps: >= 1, below 2^31.
+      noise_multiplier: noise standard deviation / clip norm, in [1e-15, 1e15].
+      scaling: r of dirichlet, in [1e-15, 1e15].
+      offset: alpha of dirichlet, in [1e-15, 1e15]; 3 by default.
+      clip_norm: in [1e-15, 1e15]; 1 by default.
+      learning_rate: gamma in [1e-15, 1e15]; 0.5 by default, and gamma_eff / kappa for dirichlet.
       effective_learning_rate: gamma_eff of dirichlet, 4 by default; excludes `learning_rate`.
       accountant: "exact", or "printed" to choose the scaling of dirichlet as the paper does.
 
@@ -72,10 +75,17 @@ class Settings:
                 validate.positive(name, value)
                 if self.method not in _OWN.get(name, METHODS):
                     raise ValueError(f"{name} must be left out for {self.method}, got {value}")
+                if name != "epsilon" and not _LEAST <= value <= _LARGEST:
+                    raise ValueError(
+                        f"{name} must be in [{_LEAST:g}, {_LARGEST:g}], as steps are computed in float32, "
+                        f"got {value}"
+                    )
+        if self.epsilon is not None and self.epsilon > _LARGEST_EPSILON:
+            raise ValueError(f"epsilon must be at most {_LARGEST_EPSILON:g}, got {self.epsilon}")
         if self.sampling_probability is not None:
             validate.open_probability("sampling_probability", self.sampling_probability)
         if self.num_steps is not None:
-            validate.count("num_steps", self.num_steps, minimum=1)
+            whole("num_steps", self.num_steps, minimum=1)
         validate.one_of("accountant", self.accountant, ACCOUNTANTS)
         if self.learning_rate is not None and self.effective_learning_rate is not None:
             raise ValueError(
@@ -155,3 +165,15 @@ class Settings:
     def as_dict(self) -> dict[str, Any]:
         """All of it, for JSON."""
         return dataclasses.asdict(self)
+
+
+def whole(name: str, value: float, *, minimum: int) -> int:
+    """`value` as an integer >= `minimum` that int32 holds.
+
+    Raises:
+      ValueError: it is none.
+    """
+    number = validate.count(name, value, minimum=minimum)
+    if number > COUNT_LIMIT:
+        raise ValueError(f"{name} must be at most {COUNT_LIMIT}, got {float(value):g}")
+    return number

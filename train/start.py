@@ -11,7 +11,7 @@ from exactdp.accounting import validate
 from exactdp.train import data, folder, loop, methods, models, parallel
 from exactdp.train.augmentation import Augmentation
 from exactdp.train.optimiser import Optimiser
-from exactdp.train.settings import Settings
+from exactdp.train.settings import Settings, whole
 
 _SMALL_SIDE = 16
 
@@ -47,7 +47,8 @@ class Start:
       resume: whether to go on with the run in `out`.
 
     Raises:
-      ValueError: a value is out of range, or the folder cannot be used; nothing was touched.
+      ValueError: a value is out of range or contradicts another, or the folder cannot be used; nothing was
+        touched.
     """
 
     settings: Settings
@@ -78,18 +79,48 @@ class Start:
     def __post_init__(self) -> None:
         if self.model is not None:
             validate.one_of("model", self.model, models.NAMES)
-        self._optimiser(1.0)
         self._options(1, 1.0)
-        validate.count("accumulation", self.accumulation, minimum=1)
-        self._augmentation()
+        methods.require_fitting(
+            self.settings,
+            optimiser=self._optimiser(1.0),
+            accumulation=self.accumulation,
+            augmentation=self._augmentation(),
+        )
         if self.seed is not None:
-            validate.count("seed", self.seed)
+            if validate.count("seed", self.seed) >= 2**64:  # as `mechanisms.keys.run_key`, without JAX
+                raise ValueError(f"seed must be < 2^64, got {self.seed:g}")
+        data.require_known(self.dataset)
+        self._check_processes()
         if self.coordinator is None:
             parallel.make(self.devices)
             (folder.require_run if self.resume else folder.require_fresh)(Path(self.out))
         else:  # the first process looks at the folder when all are there
             parallel.connect(self.coordinator, num_processes=self.num_processes, process_id=self.process_id)
             object.__setattr__(self, "devices", jax.device_count())
+
+    def _check_processes(self) -> None:
+        """Several processes take a coordinator, a number and a place each; one takes none of them."""
+        count = whole("num_processes", self.num_processes, minimum=1)
+        place = whole("process_id", self.process_id, minimum=0)
+        if self.coordinator is None:
+            for name, value, alone in (("num_processes", count, 1), ("process_id", place, 0)):
+                if value != alone:
+                    raise ValueError(f"{name} must be left out where coordinator is not given, got {value}")
+            if self.split_parameters and self.devices == 1:
+                raise ValueError("split_parameters must be left out with one device, got devices 1")
+            return
+        host, _, port = self.coordinator.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+            raise ValueError(f"coordinator must be host:port, got {self.coordinator!r}")
+        if count < 2:
+            raise ValueError(f"num_processes must be 2 at least where coordinator is given, got {count}")
+        if place >= count:
+            raise ValueError(f"process_id must be below num_processes {count}, got {place}")
+        if self.devices != 1:
+            raise ValueError(
+                "devices must be left out where coordinator is given, as all devices of all processes share "
+                f"a batch, got {self.devices}"
+            )
 
     def prepare(self) -> methods.Prepared:
         """Loads the data, solves for the noise, builds the task.

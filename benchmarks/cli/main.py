@@ -1,7 +1,8 @@
 """Entry of `exactdp`: finds the sub-command, runs it, prints its answer.
 
-Exit status: 0; 1 where `check` found a claim violated, or a number could not be certified or written; 2 for
-bad input, with a message on stderr that names the flag, the rule and the value; 130 when interrupted.
+Exit status: 0; 1 where `check` found a claim violated, a number could not be certified, or something could
+not be read, written or imported; 2 for bad input, with a message on stderr that names the flag, the rule and
+the value; 130 when interrupted.
 """
 
 from __future__ import annotations
@@ -70,9 +71,9 @@ def main(arguments: argparse.Namespace) -> int:
         # Whatever a library prints on the way must not end up in the answer.
         with contextlib.redirect_stdout(sys.stderr):
             text, status = arguments.execute(arguments)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         print(f"exactdp {arguments.command}: error: {error}", file=sys.stderr)
-        return 2
+        return 2 if isinstance(error, ValueError) else 1
     except ArithmeticError as error:
         print(f"exactdp {arguments.command}: no certified answer: {error}", file=sys.stderr)
         return 1

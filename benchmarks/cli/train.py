@@ -7,8 +7,12 @@ import contextlib
 import dataclasses
 import datetime
 import os
+import re
+import shlex
 import sys
 from collections.abc import Callable, Generator, Mapping
+from logging import CRITICAL, getLogger
+from pathlib import Path
 from typing import Any
 
 from absl import logging
@@ -25,16 +29,9 @@ EXAMPLES = """\
   exactdp train label_public --dataset mnist --epsilon 1 --model cnn --num_steps 2000 --out runs/mnist
   exactdp train dpsgd --dataset digits --epsilon 2 --noise_multiplier 4      (stops when epsilon is 2)
   exactdp train nonprivate --dataset digits --num_steps 500
-An interrupted run goes on with the same command and --resume. A seed is as secret as the data: whoever has it
-can take the noise off; left out, it comes from the operating system."""
-
-_SHARED = (
-    "epsilon",
-    "delta",
-    "noise_multiplier",
-    "scaling",
-    "offset",
-)
+An interrupted run goes on with the command that it prints: the same one with its --out DIR and --resume. A
+seed is as secret as the data: whoever has it can take the noise off; left out, it comes from the operating
+system."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +42,16 @@ class _Flag:
     choices: tuple[str, ...] | None = None
 
 
+_SHARED: Mapping[str, _Flag] = {
+    "epsilon": _Flag("target epsilon, in (0, 1000]; left out where noise and --num_steps are given"),
+    "delta": _Flag("delta in (0, 1) (1e-5)", float, 1e-5),
+    "noise_multiplier": _Flag(
+        "dpsgd, label_public, gaussian_features: noise standard deviation over the clip norm (what --epsilon "
+        "needs)"
+    ),
+    "scaling": _Flag("dirichlet: r in Dir(r * probabilities + offset) (what --epsilon needs)"),
+    "offset": _Flag("dirichlet: alpha in Dir(scaling * probabilities + alpha) (3)"),
+}
 _TRAINING: Mapping[str, _Flag] = {
     "sampling_probability": _Flag(
         "probability that a record is in a step's batch (an expected batch of 256; dirichlet, "
@@ -52,15 +59,22 @@ _TRAINING: Mapping[str, _Flag] = {
     ),
     "num_steps": _Flag("number of steps (500, or as many as --epsilon allows the noise given)", number),
     "clip_norm": _Flag("dpsgd, label_public: of a record's gradient; gaussian_features: of its features (1)"),
-    "learning_rate": _Flag("learning rate (0.5; dirichlet: 4 / kappa)"),
-    "effective_learning_rate": _Flag("dirichlet: gamma_eff; the learning rate is gamma_eff / kappa"),
+    "learning_rate": _Flag("learning rate (0.5; dirichlet: --effective_learning_rate / kappa)"),
+    "effective_learning_rate": _Flag(
+        "dirichlet: gamma_eff, instead of --learning_rate, which is then gamma_eff / kappa (4)"
+    ),
     "accountant": _Flag(
-        "exact: certified; printed: dirichlet's scaling by the paper's rule", str, "exact", ACCOUNTANTS
+        "exact: certified; printed: dirichlet's scaling by the paper's rule (exact)",
+        str,
+        "exact",
+        ACCOUNTANTS,
     ),
 }
 _RUN: Mapping[str, _Flag] = {
-    "dataset": _Flag("digits, mnist, fashion_mnist, ..., or <layout>:<name>", str, "digits"),
-    "model": _Flag("linear, mlp, cnn, wrn-16-4, wrn-40-4 or vit-tiny (cnn; small images: mlp)", str),
+    "dataset": _Flag("digits, mnist, fashion_mnist, ..., or <layout>:<name> (digits)", str, "digits"),
+    "model": _Flag(
+        "linear, mlp, cnn, wrn-16-4, wrn-40-4 or vit-tiny (cnn; images with a side below 16: mlp)", str
+    ),
     "optimizer": _Flag("sgd, adam or adamw (sgd; dirichlet: sgd only)", str, "sgd"),
     "schedule": _Flag("of the learning rate: constant, cosine or linear (constant)", str, "constant"),
     "momentum": _Flag("of sgd (0)", float, 0.0),
@@ -69,30 +83,31 @@ _RUN: Mapping[str, _Flag] = {
     "accumulation": _Flag("compute a batch in so many parts, to save memory (1)", number, 1),
     "augmentation": _Flag("random views of a record in a step; needs --padding or --flip (1)", number, 1),
     "padding": _Flag("pixels by which a view may be shifted (0)", number, 0),
-    "devices": _Flag("devices that share a batch (1)", number, 1),
+    "devices": _Flag("devices that share a batch (1; all of them where --coordinator is given)", number, 1),
     "coordinator": _Flag("host:port of the first process of a run on several", str),
-    "num_processes": _Flag("processes of the run, all started with the same command (1)", number, 1),
-    "process_id": _Flag("which process this is, from 0 (0)", number, 0),
+    "num_processes": _Flag("with --coordinator: processes of the run, 2 at least", number, 1),
+    "process_id": _Flag("with --coordinator: which process this is, from 0 (0)", number, 0),
     "checkpoint_every": _Flag("steps between checkpoints, announced at once (a 20th of the run)", number),
     "report_every": _Flag("steps between rows of metrics.csv (a 20th of the run)", number),
-    "seed": _Flag("of all randomness of the run (from the operating system)", number),
+    "seed": _Flag("of all randomness of the run, in [0, 2^64) (from the operating system)", number),
 }
 _SWITCHES: Mapping[str, str] = {
     "flip": "mirror images at random",
     "bfloat16": "compute activations in bfloat16",
-    "split_parameters": "split the parameters over the devices too",
-    "private_metrics": "also write losses and batch sizes, which no certificate covers, to metrics.csv",
+    "split_parameters": "split the parameters over the devices too; needs several devices",
+    "private_metrics": "also write losses and batch sizes, which no certificate covers, to the metrics",
     "resume": "go on with the run in --out",
 }
+
+
+def _default(name: str) -> Any:
+    return {**_SHARED, **_TRAINING, **_RUN}[name].default
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the flags."""
     parser.add_argument("method", choices=METHODS, metavar="method", help=", ".join(METHODS))
-    for name in _SHARED:
-        parser.add_argument(f"--{name}", type=float, metavar="X", help=flags.FLAGS[name].help)
-    parser.set_defaults(delta=1e-5)
-    for name, flag in {**_TRAINING, **_RUN}.items():
+    for name, flag in {**_SHARED, **_TRAINING, **_RUN}.items():
         parser.add_argument(
             f"--{name}",
             type=flag.kind,
@@ -104,7 +119,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, text in _SWITCHES.items():
         parser.add_argument(f"--{name}", action="store_true", help=text)
     parser.add_argument(
-        "--out", type=flags.directory, metavar="DIR", help="folder of the run (one under runs/)"
+        "--out",
+        type=flags.directory,
+        metavar="DIR",
+        help="folder of the run (one under runs/, named after method, data set and time)",
     )
     flags.add_json(parser)
 
@@ -116,21 +134,22 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     if arguments.resume and arguments.out is None:
         raise ValueError("out must be given when resume is set, got nothing")
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    out = arguments.out or f"runs/{settings.method}-{arguments.dataset.replace(':', '-')}-{stamp}"
-    # The progress of libraries is not for stderr: that has the run's own.
-    logging.set_verbosity(logging.WARNING)
-    # JAX is imported from here on, so that the accountants' commands do without.
-    from exactdp.train import start
-
-    with _stdout_to_stderr():
-        run = start.Start(
-            settings=settings,
-            out=out,
-            **{name: getattr(arguments, name) for name in (*_RUN, *_SWITCHES)},
-        )
-        prepared = run.prepare()
-        print("\n".join(_opening(prepared)), file=sys.stderr, flush=True)
-        result = run.carry_out(prepared)
+    name = re.sub(r"[:/]", "-", arguments.dataset)
+    out = arguments.out or f"runs/{settings.method}-{name}-{stamp}"
+    try:
+        prepared, result = _run(arguments, settings, out)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] == "exactdp":
+            raise
+        raise ImportError(
+            f"{error.name} must be installed to train, it is not found: pip install 'exactdp[train]'"
+        ) from None
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(f"{error or 'interrupted'}{_going_on(arguments, out)}") from None
+    except BlockingIOError:
+        raise ValueError(f"out must be a folder that no other run is using, got {out}") from None
+    except OSError as error:
+        raise OSError(f"{error}{_going_on(arguments, out)}") from error
     if arguments.json:
         return output.as_json(result.as_dict()), 0
     rows = [
@@ -146,6 +165,40 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
         f"run: {result.run} ({result.seconds:.1f} s)",
     ]
     return "\n".join(lines), 0
+
+
+def _run(arguments: argparse.Namespace, settings: Settings, out: str) -> tuple[Any, Any]:
+    """The run as it was prepared, and its result."""
+    # The progress of libraries is not for stderr: that has the run's own.
+    logging.set_verbosity(logging.WARNING)
+    # Where a checkpoint cannot be written, it is said once, and not again for each of its parts.
+    getLogger("asyncio").setLevel(CRITICAL)
+    # JAX is imported from here on, so that the accountants' commands do without.
+    from exactdp.train import start
+
+    with _stdout_to_stderr():
+        run = start.Start(
+            settings=settings,
+            out=out,
+            **{name: getattr(arguments, name) for name in (*_RUN, *_SWITCHES)},
+        )
+        prepared = run.prepare()
+        print("\n".join(_opening(prepared)), file=sys.stderr, flush=True)
+        return prepared, run.carry_out(prepared)
+
+
+def _going_on(arguments: argparse.Namespace, out: str) -> str:
+    """How to go on with a run that was begun; nothing where none was."""
+    if not (Path(out) / "run.json").is_file():
+        return ""
+    words = ["exactdp", "train", arguments.method]
+    for name in (*_SHARED, *_TRAINING, *_RUN):
+        value = getattr(arguments, name)
+        # The key is in the checkpoint; a seed, which is as secret, need not be shown.
+        if name != "seed" and value != _default(name):
+            words += [f"--{name}", str(value)]
+    words += [f"--{name}" for name in (*_SWITCHES, "json") if name != "resume" and getattr(arguments, name)]
+    return f"; go on with:\n  {shlex.join([*words, '--out', out, '--resume'])}"
 
 
 @contextlib.contextmanager

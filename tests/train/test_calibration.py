@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+import math
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from exactdp.accounting import prv
+from exactdp.accounting.interval import Interval
+from exactdp.accounting.ledger import Ledger
 from exactdp.accounting.pairs.dirichlet import Dirichlet
 from exactdp.accounting.pairs.gaussian import Gaussian
 from exactdp.accounting.printed import dirichlet as printed
@@ -10,7 +16,9 @@ from exactdp.accounting.sampling.hidden import PoissonHidden
 from exactdp.accounting.sampling.replace import PoissonReplaceGaussian
 from exactdp.accounting.sampling.visible import PoissonVisible
 from exactdp.accounting.threat import Adjacency, Coins
+from exactdp.train.budget import Budget
 from exactdp.train.calibration import plan
+from exactdp.train.certificate import Certificate
 from exactdp.train.settings import Settings
 
 RECORDS, CLASSES = 1442, 10
@@ -44,6 +52,70 @@ def test_the_noise_meets_the_target_and_hardly_more(
     assert found.sampler.capacity < RECORDS / 4
     alone = prv.epsilon([(found.certificate.mechanisms[0], 300)], delta=1e-5)
     assert spent.upper - alone.upper < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("method", "epsilon", "given"),
+    [
+        ("gaussian_features", 4.0, {"num_steps": 20}),
+        ("gaussian_features", 1e-4, {"num_steps": 5}),
+        ("dirichlet", 4.0, {"num_steps": 20, "offset": 3.0, "sampling_probability": 0.05}),
+        ("dpsgd", 4.0, {"num_steps": 1}),
+        ("dpsgd", 1e-6, {"num_steps": 500}),
+        ("label_public", 4.0, {"num_steps": 3}),
+        ("label_public", 1e-3, {"num_steps": 2}),
+        ("gaussian_features", 1.0, {"noise_multiplier": 20.0}),
+        ("dpsgd", 0.5, {"noise_multiplier": 5.0}),
+    ],
+)
+def test_what_the_ledger_says_at_the_end_meets_the_target(
+    method: str, epsilon: float, given: dict[str, Any], tmp_path: Path
+) -> None:
+    """The same question as at the end of a run, which may be answered more widely than a search asks for."""
+    found = plan(Settings(method, epsilon=epsilon, **given), num_records=RECORDS, num_classes=CLASSES)
+    certificate = found.certificate
+    with Ledger(tmp_path / "ledger.jsonl", threat_model=certificate.threat_model) as ledger:
+        for mechanism, count in certificate.composition(found.num_steps):
+            ledger.append(mechanism, count=count)
+    spent = Ledger.load(tmp_path / "ledger.jsonl").epsilon(delta=1e-5)
+    assert isinstance(spent, Interval)
+    assert spent.upper <= epsilon
+    assert spent == certificate.epsilon(found.num_steps, delta=1e-5)
+    if "num_steps" in given:  # and hardly below
+        assert spent.upper >= epsilon * (0.98 if epsilon < 1e-4 else 0.999)
+
+
+def test_a_tiny_target_asks_for_no_width_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Widths below what the accountant reaches took minutes."""
+    asked: list[float] = []
+
+    def counted(*args: Any, tolerance: float | None = None, **keywords: Any) -> Interval:
+        asked.append(math.inf if tolerance is None else tolerance)
+        return answer(*args, tolerance=tolerance, **keywords)
+
+    answer = prv.epsilon
+    monkeypatch.setattr(prv, "epsilon", counted)
+    for epsilon in (1e-4, 1e-2):
+        settings = Settings("gaussian_features", epsilon=epsilon, num_steps=10)
+        plan(settings, num_records=RECORDS, num_classes=CLASSES)
+        assert len(asked) < 30
+        assert min(asked) >= 2.9e-7 * max(epsilon, 0.01)
+        asked.clear()
+
+
+class Wide(Certificate):
+    """Answers as widely as it may."""
+
+    def epsilon(self, num_steps: int, *, delta: float, tolerance: float | None = None) -> Interval:
+        return Interval(1e-3 * num_steps, 1e-3 * num_steps + (tolerance or 0.0))
+
+
+def test_what_is_shown_on_the_way_is_never_above_the_end() -> None:
+    made = plan(Settings("nonprivate"), num_records=RECORDS, num_classes=CLASSES).certificate
+    wide = Wide(made.mechanisms, made.threat_model, made.rung, made.statement, made.covers_weights)
+    budget = Budget(wide, num_steps=200, delta=1e-5)
+    shown = [budget.upper(step) for step in (1, 50, 190, 196, 199, 200)]
+    assert shown == sorted(shown) and shown[0] < 0.02 and shown[-1] == 0.2
 
 
 def test_noise_and_steps_give_epsilon() -> None:

@@ -98,7 +98,7 @@ def test_a_full_disk_while_checkpointing_loses_nothing(tmp_path: Path) -> None:
     )
     assert killed.returncode == 1
     assert "NotSaved: the checkpoint of step 12 could not be written" in killed.stderr
-    assert "can go on from step 6 with --resume" in killed.stderr
+    assert "can be resumed from step 6" in killed.stderr
     # The steps that were run are announced, and no others.
     each = len(runs.prepare().plan.certificate.mechanisms)
     assert sum(entry[1] for entry in runs.entries(out)[::each]) == 12

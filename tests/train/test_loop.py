@@ -3,7 +3,10 @@ from __future__ import annotations
 import csv
 import errno
 import json
+import math
+import os
 import signal
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from tensorboardX.proto.event_pb2 import Event
 
 from exactdp.accounting import prv
 from exactdp.accounting.ledger import Ledger
@@ -79,8 +83,69 @@ def test_a_run_trains_and_reports(tmp_path: Path) -> None:
     # What is shown bounds what the steps announced so far cost.
     assert spent[0] >= certificate.epsilon(6, delta=1e-5).lower
     assert "loss" not in rows[0] and "batch_size" not in rows[0]
-    assert list((out / "tensorboard").iterdir())
+    assert [value for _, name, value in scalars(out) if name == "epsilon"] == pytest.approx(spent)
     assert (out.stat().st_mode & 0o077) == 0
+
+
+def test_what_holds_the_run_key_is_private_whatever_the_folder_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    out.chmod(0o755)
+    before = os.umask(0o022)
+    try:
+        with monkeypatch.context() as patched:
+            before_step(patched, 9, crash)
+            with pytest.raises(Crash):
+                runs.run(out, private_metrics=True)
+        (out / folder.CHECKPOINTS).chmod(0o755)  # as a copy of the folder may be
+        runs.run(out, resume=True, private_metrics=True)
+        assert os.umask(0o022) == 0o022
+    finally:
+        os.umask(before)
+    assert out.stat().st_mode & 0o777 == 0o755  # the user's own choice
+    steps = list((out / folder.CHECKPOINTS).iterdir())
+    private = [*(path for step in steps for path in (step, *step.rglob("*"))), out / "metrics.csv"]
+    private += [out / "tensorboard", *(out / "tensorboard").iterdir()]
+    assert len(steps) == 2 and len(private) > 10
+    for path in private:
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+    for name in (folder.RUN, folder.LEDGER, folder.RESULT, folder.WEIGHTS):
+        assert (out / name).stat().st_mode & 0o777 == 0o644
+
+
+def scalars(out: Path) -> list[tuple[int, str, float]]:
+    """What TensorBoard reads: records of length, checksum, event, checksum."""
+    found: list[tuple[int, str, float]] = []
+    for file in sorted((out / "tensorboard").iterdir()):
+        data, place = file.read_bytes(), 0
+        while place < len(data):
+            (length,) = struct.unpack_from("Q", data, place)
+            event = Event.FromString(data[place + 12 : place + 12 + length])
+            found += [(event.step, value.tag, value.simple_value) for value in event.summary.value]
+            place += 16 + length
+    return found
+
+
+def test_epsilon_is_left_out_of_the_metrics_where_there_is_none(tmp_path: Path) -> None:
+    runs.run(tmp_path / "run", runs.prepare("nonprivate"))
+    with (tmp_path / "run" / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["epsilon"] for row in rows] == [""] * 4
+    found = scalars(tmp_path / "run")
+    assert {name for _, name, _ in found} == {"learning_rate", "gradient_norm", "test_accuracy", "seconds"}
+    assert all(math.isfinite(value) for *_, value in found)
+
+
+def test_tensorboard_gets_each_row(whole: Path) -> None:
+    found = scalars(whole)
+    assert [step for step, name, _ in found if name == "epsilon"] == [5, 10, 15, 20]
+    with (whole / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [value for _, name, value in found if name == "epsilon"] == pytest.approx(
+        [float(row["epsilon"]) for row in rows]
+    )
 
 
 def test_the_ledger_announces_each_step_once(whole: Path) -> None:
@@ -119,10 +184,10 @@ def test_resuming_needs_no_seed_and_may_change_nothing_else(
         runs.run(out, seed=8, resume=True)
     with pytest.raises(
         ValueError,
-        match="settings.noise_multiplier must be what the run in .* was started with, 2.0, got 3.0",
+        match="^noise_multiplier must be what the run in .* was started with, 2.0, got 3.0",
     ):
         runs.run(out, runs.prepare(noise_multiplier=3.0), resume=True)
-    with pytest.raises(ValueError, match="options.optimiser.learning_rate must be what the run in"):
+    with pytest.raises(ValueError, match="^learning_rate must be what the run in"):
         runs.run(out, resume=True, learning_rate=0.1)
     with pytest.raises(ValueError, match="data must be what the run was started with"):
         runs.run(out, runs.prepare(data=runs.dataset(1)), resume=True)
@@ -208,7 +273,7 @@ def test_an_interrupt_leaves_a_run_to_resume(
     handler = signal.getsignal(number)
     with monkeypatch.context() as patched:
         before_step(patched, 8, lambda: signal.raise_signal(number))
-        with pytest.raises(Interrupted, match="interrupted after step 9 of 20; .* --resume"):
+        with pytest.raises(Interrupted, match="interrupted after step 9 of 20; .* goes on when resumed"):
             runs.run(out)
     assert signal.getsignal(number) == handler
     result = runs.run(out, resume=True)

@@ -65,22 +65,36 @@ def load(name: str, *, root: str | Path | None = None) -> Dataset:
     """
     if name == "digits":
         return digits.load()
-    layout, colon, inner = name.partition(":")
-    if not colon:
-        if name not in _KNOWN:
-            raise ValueError(
-                f"name must be one of {', '.join(NAMES)}, or <layout>:<name> with one of the layouts "
-                f"{', '.join(_LAYOUTS)}, got {name!r}"
-            )
-        layout, inner, source = _KNOWN[name]
-    else:
-        source = f"{layout} data set {inner}, given by the user"
-    if layout not in _LAYOUTS or not inner or ".." in Path(inner).parts or Path(inner).is_absolute():
-        raise ValueError(
-            f"name must be <layout>:<name> with one of the layouts {', '.join(_LAYOUTS)} and a relative "
-            f"name, got {name!r}"
-        )
+    layout, inner, source = _parts(name)
     if layout == "medmnist":
         return npz.load_medmnist(inner, name=name, root=root)
     readers: dict[str, Callable[..., Dataset]] = {"idx": idx.load, "npz": npz.load_raw, "tfds": prepared.load}
     return readers[layout](inner, name=name, source=source, root=root)
+
+
+def require_known(name: str) -> None:
+    """Refuses a name that `load` cannot know, before anything is read.
+
+    Raises:
+      ValueError: it is refused.
+    """
+    if name != "digits":
+        _parts(name)
+
+
+def _parts(name: str) -> tuple[str, str, str]:
+    """Layout, name within it, and source of a data set."""
+    layout, colon, inner = name.partition(":")
+    if not colon:
+        if name not in _KNOWN:
+            raise ValueError(
+                f"dataset must be one of {', '.join(NAMES)}, or <layout>:<name> with one of the layouts "
+                f"{', '.join(_LAYOUTS)}, got {name!r}"
+            )
+        return _KNOWN[name]
+    if layout not in _LAYOUTS or not inner or ".." in Path(inner).parts or Path(inner).is_absolute():
+        raise ValueError(
+            f"dataset must be <layout>:<name> with one of the layouts {', '.join(_LAYOUTS)} and a relative "
+            f"name, got {name!r}"
+        )
+    return layout, inner, f"{layout} data set {inner}, given by the user"

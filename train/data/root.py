@@ -31,8 +31,8 @@ def find(name: str, *, root: str | Path | None, candidates: Iterable[str], how: 
     wanted = list(candidates)
     if folder is None:
         raise ValueError(
-            f"{name}: root must be given, or the environment variable {VARIABLE} set, to a folder with "
-            f"{' or '.join(wanted)}. {how}"
+            f"{name}: the environment variable {VARIABLE} (in Python, root) must name a folder with "
+            f"{' or '.join(wanted)}, it is not set. {how}"
         )
     if not folder.is_dir():
         raise ValueError(f"{name}: the data root must be a folder, got {folder}. {how}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -14,7 +15,10 @@ from typing import Any
 
 import pytest
 
-from exactdp.benchmarks.cli import main
+from exactdp.accounting import calibrate, prv
+from exactdp.accounting.ledger import Ledger
+from exactdp.benchmarks.cli import main, train
+from exactdp.train import board
 
 KEYS = ["test_accuracy", "epsilon", "delta", "threat_model", "steps", "seconds", "run"]
 SHORT = "--dataset digits --model linear --num_steps 30 --seed 1"
@@ -78,7 +82,12 @@ def test_interrupted_from_the_keyboard_and_resumed(tmp_path: Path) -> None:
     finally:
         process.kill()
     assert (process.returncode, printed) == (130, ""), told
-    assert "interrupted after step" in told and "the same command with --resume goes on" in told
+    assert "interrupted after step" in told
+    # What is printed can be pasted: the whole command, without the seed, which is in the checkpoint.
+    paste = told.splitlines()[-1].strip()
+    assert paste == (
+        f"exactdp train dpsgd --epsilon 4.0 --num_steps 20000 --model linear --out {out} --resume"
+    )
 
 
 TABLE = [
@@ -91,7 +100,7 @@ TABLE = [
     ("train dpsgd --epsilon 1 --accountant other", "--accountant: invalid choice: 'other'"),
     ("train dpsgd --epsilon 1 --offset 3", "offset must be left out for dpsgd, got 3"),
     ("train dpsgd --epsilon 1 --model resnet", "model must be one of linear"),
-    ("train dpsgd --epsilon 1 --dataset nowhere", "name must be one of digits"),
+    ("train dpsgd --epsilon 1 --dataset nowhere", "dataset must be one of digits"),
     ("train dpsgd --epsilon 1 --optimizer lion", "optimizer must be one of sgd, adam, adamw, got 'lion'"),
     ("train dpsgd --epsilon 1 --momentum 1", "momentum must be in [0, 1), got 1"),
     ("train dpsgd --epsilon 1 --ema_decay 1", "ema_decay must be in (0, 1), got 1"),
@@ -104,11 +113,68 @@ TABLE = [
     ("train dpsgd --epsilon 1 --out /proc/nowhere", "out must be a folder that can be written to"),
     ("train dpsgd --epsilon 1 --out ''", "--out: must be the name of a directory, got ''"),
     ("train dirichlet --epsilon 1 --optimizer adam", "optimizer must be plain sgd for dirichlet"),
+    ("train dirichlet --epsilon 1 --optimizer adam", "for dirichlet (its Algorithm 1), got adam"),
+    ("train dirichlet --epsilon 1 --momentum 0.9", "momentum must be 0 for dirichlet"),
     ("train dirichlet --epsilon 1 --accumulation 2", "accumulation must be 1 for dirichlet, got 2"),
+    ("train gaussian_features --epsilon 1 --augmentation 2 --flip", "augmentation must be 1 for gaussian_f"),
+    ("train dpsgd --epsilon 1001", "epsilon must be at most 1000, got 1001"),
+    ("train dpsgd --epsilon 1 --num_steps 1e30", "num_steps must be at most 2147483647, got 1e+30"),
+    ("train dpsgd --epsilon 1 --accumulation 1e30", "accumulation must be at most 2147483647, got 1e+30"),
+    ("train dpsgd --epsilon 1 --checkpoint_every 1e30", "checkpoint_every must be at most 2147483647"),
+    ("train dpsgd --epsilon 1 --report_every inf", "report_every must be a whole number >= 1, got inf"),
+    ("train dpsgd --epsilon 1 --clip_norm 1e30", "clip_norm must be in [1e-15, 1e+15], as steps are"),
+    ("train dpsgd --noise_multiplier 1e30 --num_steps 3", "noise_multiplier must be in [1e-15, 1e+15]"),
+    ("train dirichlet --scaling 1e30 --num_steps 3", "scaling must be in [1e-15, 1e+15]"),
+    ("train dirichlet --epsilon 1 --offset 1e-30", "offset must be in [1e-15, 1e+15]"),
+    ("train dpsgd --epsilon 1 --learning_rate 1e300", "learning_rate must be in [1e-15, 1e+15]"),
+    (
+        "train dirichlet --epsilon 1 --effective_learning_rate 1e300",
+        "effective_learning_rate must be in [1e-15, 1e+15]",
+    ),
+    ("train dpsgd --epsilon 1 --optimizer adamw --weight_decay 1e30", "weight_decay must be at most 1e+15"),
+    ("train dpsgd --epsilon 1 --momentum 0.5 --optimizer adam", "momentum must be 0 with adam, got 0.5"),
+    ("train dpsgd --epsilon 1 --seed 1e30", "seed must be < 2^64, got 1e+30"),
+    ("train dpsgd --epsilon 1 --padding 8", "padding must be below the sides of the images, 8 and 8, got 8"),
+    ("train dpsgd --epsilon 1 --padding 1e30", "padding must be at most 2147483647"),
+    ("train dpsgd --epsilon 1 --augmentation 2", "augmentation must be 1 where neither padding nor flip"),
+    ("train dpsgd --epsilon 1 --dataset npz:../x", "dataset must be <layout>:<name>"),
+    ("train dpsgd --epsilon 1 --dataset npz:x", "npz:x: the environment variable EXACTDP_DATA"),
+    ("train dpsgd --epsilon 1 --split_parameters", "split_parameters must be left out with one device"),
+    ("train dpsgd --epsilon 1 --num_processes 2", "num_processes must be left out where coordinator is not"),
+    ("train dpsgd --epsilon 1 --num_processes nan", "num_processes must be a number, got nan"),
+    ("train dpsgd --epsilon 1 --process_id 1", "process_id must be left out where coordinator is not given"),
+    ("train dpsgd --epsilon 1 --process_id=-1", "process_id must be a whole number >= 0, got -1"),
+    ("train dpsgd --epsilon 1 --coordinator localhost:9", "num_processes must be 2 at least where coord"),
+    ("train dpsgd --epsilon 1 --coordinator x --num_processes 2", "coordinator must be host:port, got 'x'"),
+    (
+        "train dpsgd --epsilon 1 --coordinator localhost:9 --num_processes 2 --process_id 2",
+        "process_id must be below num_processes 2, got 2",
+    ),
+    (
+        "train dpsgd --epsilon 1 --coordinator localhost:9 --num_processes 2 --devices 2",
+        "devices must be left out where coordinator is given",
+    ),
+    ("train nonprivate --epsilon 1", "epsilon must be left out for nonprivate, got 1"),
+    ("train dpsgd --epsilon 1 --dataset nowhere --model cnn", "dataset must be one of digits"),
     (
         "train dirichlet --epsilon 0.01 --accountant printed --num_steps 5000",
         "epsilon must be larger for the paper's rule",
     ),
+]
+
+
+LIMITS = ("nan", "inf", "-inf", "-1", "1e400", "1e300", "abc", "''")
+NUMBERS = [
+    name for name, flag in {**train._SHARED, **train._TRAINING, **train._RUN}.items() if flag.kind is not str
+]
+TABLE += [
+    (
+        f"train {'dirichlet' if name in ('scaling', 'offset', 'effective_learning_rate') else 'dpsgd'} "
+        f"{'' if name == 'epsilon' else '--epsilon 1 '}--{name}={value}",
+        f"{name}",
+    )
+    for name in NUMBERS
+    for value in LIMITS
 ]
 
 
@@ -120,6 +186,14 @@ def test_bad_input(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    worked: list[object] = []
+
+    def refuse(*_: object, **__: object) -> None:
+        worked.append(1)
+        raise ValueError("out must be a folder that can be written to")
+
+    for name in ("noise_multiplier", "scaling", "num_steps"):
+        monkeypatch.setattr(calibrate, name, refuse)
     monkeypatch.chdir(tmp_path)
     words = shlex.split(line)
     try:
@@ -129,8 +203,116 @@ def test_bad_input(
     printed = capsys.readouterr()
     assert status == 2
     assert printed.out == ""
-    assert message in printed.err
+    assert message in printed.err.splitlines()[-1]
     assert not list(tmp_path.iterdir())
+    assert not worked or "/proc" in line  # which only the system knows not to be writable
+
+
+def test_what_cannot_be_certified_is_not_begun(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unable(*_: Any, **__: Any) -> Any:
+        raise ArithmeticError("neither engine certifies this query")
+
+    monkeypatch.setattr(prv, "epsilon", unable)
+    status, told = called(f"train dpsgd {SHORT} --noise_multiplier 1 --out {tmp_path / 'run'}", capsys)
+    assert status == 1
+    assert "no certified answer: neither engine certifies this query" in told
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("package", ["jax", "flax", "optax", "orbax", "tensorboardX", "sklearn"])
+def test_a_package_that_is_not_installed_is_named(package: str, tmp_path: Path) -> None:
+    code = (
+        "import sys; from exactdp.benchmarks.cli import main; from importlib.abc import MetaPathFinder\n"
+        "class Gone(MetaPathFinder):\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        f"        if name.split('.')[0] == {package!r}:\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, Gone())\n"
+        f"words = 'train dpsgd --epsilon 4 --num_steps 2 --out {tmp_path / 'run'}'.split()\n"
+        "sys.exit(main.main(main.parser(words).parse_args(words)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith(f"exactdp train: error: {package}")
+    assert done.stderr.endswith("must be installed to train, it is not found: pip install 'exactdp[train]'\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_said_and_the_run_goes_on_with_what_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, write = tmp_path / "run", board.Board.write
+
+    def full(self: board.Board, values: Any, *, step: int) -> None:
+        if step == 4:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(self, values, step=step)
+
+    line = f"train nonprivate {SHORT} --checkpoint_every 3 --report_every 1 --flip --out {out}"
+    with monkeypatch.context() as patched:
+        patched.setattr(board.Board, "write", full)
+        status, told = called(line, capsys)
+    assert status == 1
+    said, paste = told.splitlines()[-2:]
+    assert said == "exactdp train: error: [Errno 28] No space left on device; go on with:"
+    assert paste == (
+        "  exactdp train nonprivate --num_steps 30 --model linear --checkpoint_every 3 --report_every 1 "
+        f"--flip --out {out} --resume"
+    )
+    assert called(paste.removeprefix("  exactdp "), capsys)[0] == 0
+    assert (out / "result.json").exists()
+
+
+def test_a_run_in_a_folder_that_another_run_uses_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert called(f"train nonprivate {SHORT} --out {out}", capsys)[0] == 0
+    with Ledger(out / "ledger.jsonl", threat_model=Ledger.load(out / "ledger.jsonl").threat_model):
+        status, told = called(f"train nonprivate {SHORT} --out {out} --resume", capsys)
+    assert status == 2
+    assert f"out must be a folder that no other run is using, got {out}" in told
+
+
+def test_resuming_under_another_setting_names_its_flag(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, line = tmp_path / "run", f"train dirichlet {SHORT} --scaling 0.5 --flip --out {tmp_path / 'run'}"
+    assert called(line, capsys)[0] == 0
+    for given, message in {
+        "--scaling 0.6": "scaling must be what the run in {out} was started with, 0.5, got 0.6",
+        "--scaling 0.5 --padding 1": "padding must be what the run in {out} was started with, 0, got 1",
+        "--scaling 0.5 --schedule cosine": "schedule must be what the run in {out} was started with",
+        "--scaling 0.5 --ema_decay 0.5": "ema_decay must be what the run in {out} was started with",
+    }.items():
+        status, told = called(f"{line.replace('--scaling 0.5', given)} --resume", capsys)
+        assert status == 2
+        assert f"error: {message.format(out=out)}" in told
+
+
+def called(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
+    """Status and stderr of a command run in this process."""
+    words = shlex.split(line)
+    status = main.main(main.parser(words).parse_args(words))
+    return status, capsys.readouterr().err
+
+
+def test_help_says_what_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main.parser(["train", "--help"]).parse_args(["train", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--epsilon X target epsilon, in (0, 1000]" in text
+    assert "--delta X delta in (0, 1) (1e-5)" in text
+    # Every flag with a default says it.
+    for name, flag in {**train._SHARED, **train._TRAINING, **train._RUN}.items():
+        if flag.default is not None and name != "num_processes":
+            assert (
+                f"({flag.default:g}".replace("1e-05", "1e-5") in flag.help
+                if flag.kind is not str
+                else f"({flag.default}" in flag.help
+            ), name
 
 
 def test_the_other_commands_start_without_jax() -> None:

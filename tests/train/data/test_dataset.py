@@ -113,5 +113,5 @@ def test_digits() -> None:
 
 @pytest.mark.parametrize("name", ["nope", "", "parquet:mnist", "idx:", "npz:../secret", "tfds:/etc"])
 def test_unknown_names(name: str) -> None:
-    with pytest.raises(ValueError, match="^name must be .*idx, npz, medmnist, tfds"):
+    with pytest.raises(ValueError, match="^dataset must be .*idx, npz, medmnist, tfds"):
         data.load(name, root=".")

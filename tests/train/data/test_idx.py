@@ -53,7 +53,9 @@ def test_root_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_missing_data_says_what_where_and_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("EXACTDP_DATA", raising=False)
-    with pytest.raises(ValueError, match=r"mnist: root must be given, .*EXACTDP_DATA.*official files"):
+    with pytest.raises(
+        ValueError, match=r"mnist: the environment variable EXACTDP_DATA .* it is not set.*official files"
+    ):
         data.load("mnist")
     with pytest.raises(ValueError, match=rf"mnist: the data root must be a folder, got {tmp_path}/none"):
         data.load("mnist", root=tmp_path / "none")
