@@ -46,7 +46,7 @@ class Settings:
       offset: alpha of dirichlet, in [1e-15, 1e15]; 3 by default.
       clip_norm: in [1e-15, 1e15]; 1 by default.
       learning_rate: gamma in [1e-15, 1e15]; 0.5 by default, and gamma_eff / kappa for dirichlet.
-      effective_learning_rate: gamma_eff of dirichlet, 4 by default; excludes `learning_rate`.
+      effective_learning_rate: gamma_eff of dirichlet, 3 by default; excludes `learning_rate`.
       accountant: "exact", or "printed" to choose the scaling of dirichlet as the paper does.
 
     Raises:

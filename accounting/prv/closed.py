@@ -42,7 +42,7 @@ class Closed:
         while not holds(high):
             low, high = high, 2.0 * high
             if high > 1e15:
-                return math.inf
+                return math.inf if upper else low
         for _ in range(200):
             middle = 0.5 * (low + high)
             if not low < middle < high:

@@ -15,6 +15,8 @@ from exactdp.accounting.pairs.base import Array, Unsuitable
 
 EPS = float(np.finfo(np.float64).eps)
 
+_LEAST_LIMIT = 1e-9
+
 Components = Sequence[tuple[Law, int]]
 """Laws of one direction, each with the number of steps that have it."""
 
@@ -73,8 +75,13 @@ def find_order(
       excess: increasing along the orders.
       tolerance: the search ends where `excess` is this near zero.
       most: largest order to be used.
+
+    Raises:
+      Unsuitable: the limit is next to nothing.
     """
     bounded = math.isfinite(limit)
+    if limit < _LEAST_LIMIT:
+        raise Unsuitable(f"moments are infinite from the order {limit:.3g} on: no tilt is worth while")
 
     def order(x: float) -> float:
         return limit / (1.0 + math.exp(-x)) if bounded else math.exp(x)

@@ -61,7 +61,7 @@ _TRAINING: Mapping[str, _Flag] = {
     "clip_norm": _Flag("dpsgd, label_public: of a record's gradient; gaussian_features: of its features (1)"),
     "learning_rate": _Flag("learning rate (0.5; dirichlet: --effective_learning_rate / kappa)"),
     "effective_learning_rate": _Flag(
-        "dirichlet: gamma_eff, instead of --learning_rate, which is then gamma_eff / kappa (4)"
+        "dirichlet: gamma_eff, instead of --learning_rate, which is then gamma_eff / kappa (3)"
     ),
     "accountant": _Flag(
         "exact: certified; printed: dirichlet's scaling by the paper's rule (exact)",

@@ -192,7 +192,7 @@ def test_the_learning_rate_of_dirichlet_undoes_kappa() -> None:
     learning_rate, scaling = rate(effective_learning_rate=0.3)
     assert printed.effective_learning_rate(learning_rate, scaling=scaling, offset=3.0) == pytest.approx(0.3)
     assert rate(learning_rate=0.7)[0] == 0.7
-    assert rate()[0] == pytest.approx(rate(effective_learning_rate=4.0)[0])
+    assert rate()[0] == pytest.approx(rate(effective_learning_rate=3.0)[0])
 
 
 def test_nothing_is_certified_without_noise() -> None:

@@ -303,3 +303,14 @@ def test_atoms_at_the_ends_of_the_support(
     found = prv.epsilon([(Finite(p=p, q=q), count)], delta=delta)
     assert found.lower <= truth <= found.upper
     assert found.width <= 1e-9 * truth
+
+
+def test_no_order_at_all() -> None:
+    # Moments of a Dirichlet draw are infinite from the order 1 + offset / scaling on.
+    with pytest.raises(ArithmeticError, match="no mass|certif|no tilt"):
+        prv.epsilon([(Dirichlet(1e30, 3.0), 3)], delta=1e-5)
+
+
+def test_a_lower_end_beyond_the_search_is_finite() -> None:
+    found = prv.epsilon([(Dirichlet(1e13, 1e-3), 1)], delta=1e-5)
+    assert 1e14 < found.lower < math.inf and found.upper == math.inf
