@@ -9,6 +9,7 @@ from one forward and one backward pass, whatever model the loss calls (Flax NNX,
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from exactdp.mechanisms.clipping.engine import Engine, Planned
 from exactdp.mechanisms.clipping.factors import Flat, Rescaling
 from exactdp.mechanisms.clipping.loss import Grouping, Loss, PyTree
 from exactdp.mechanisms.clipping.plan import Method
+from exactdp.mechanisms.clipping.rules import rule
 
 ClipNorm = float | Array | Mapping[str, float | Array]
 # Up to this many micro-batches are written out; more run in a loop.
@@ -150,7 +152,9 @@ def _part(
 
     total = engine.weighted(captured, columns)
     # A weight of zero does not stop a NaN, which is rare: only then the sum is taken again, record by record.
-    total = lax.cond(jnp.all(finite), lambda x: x, lambda _: again(finite & mask), total)
+    # The sum is looked at too: how a device computes it may read numbers that no gradient depends on.
+    sound = functools.reduce(jnp.logical_and, [jnp.all(jnp.isfinite(x)) for x in total], jnp.all(finite))
+    total = lax.cond(sound, lambda x: x, lambda _: again(finite & mask), total)
     infinite = jnp.where(finite[:, None], jnp.sqrt(squared), jnp.inf)
     group_norms = jnp.where(mask[:, None], infinite, 0.0)
     norms = jnp.where(mask, jnp.where(finite, jnp.sqrt(jnp.sum(squared, 1)), jnp.inf), 0.0)
@@ -185,7 +189,7 @@ def _one_by_one(
         found = [jnp.where(chosen, x.astype(jnp.float32), 0.0) for x in found]
         squares = [jnp.zeros(1, jnp.float32) for _ in clip_norms]
         for k, x in zip(places, found, strict=True):
-            squares[group_of_leaf[k]] += jnp.sum(x**2)
+            squares[group_of_leaf[k]] += rule.squared(x[None])
         weights, finite = factoring.factors(
             jnp.stack(squares, 1), chosen[None], clip_norms=clip_norms, rescaling=rescaling
         )

@@ -228,11 +228,7 @@ class Engine:
         def losses(slots: list[Any]) -> tuple[Array, Any]:
             environment = dict(zip(program.records, (x[:, None] for x in batch), strict=True))
             whole = self._run(program.operations, environment, dict(enumerate(slots)))
-            if program.output not in environment:
-                loss = jnp.broadcast_to(self.environment[program.output], (records, 1))
-            else:
-                loss = environment[program.output]
-            return loss.reshape(records), whole
+            return environment[program.output].reshape(records), whole
 
         values, pull, whole = jax.vjp(losses, self._slots(records), has_aux=True)
         (slots,) = pull(mask.astype(values.dtype))
@@ -305,4 +301,4 @@ class Engine:
 
 def _squared(gradients: Sequence[Array]) -> Array:
     """Sum of squares over everything but records."""
-    return sum((rule.inner(x, x) for x in gradients), jnp.float32(0.0))
+    return sum((rule.squared(x) for x in gradients), jnp.float32(0.0))

@@ -8,8 +8,12 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float32
 
+from exactdp.accounting import validate
+
 # Shaved off the bound, so that rounding of the norm, of the weight and of the products cannot exceed it.
 _SHAVE = 2.0**-18
+# Far below it gamma would vanish beside the norms of float32, and the weights of zero gradients be infinite.
+_LEAST_STABILITY = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,10 +32,17 @@ class Automatic:
     The sensitivity stays C. Source: Bu et al., arXiv 2206.07136, equation (3.1) (AUTO-S), times C.
 
     Args:
-      stability: gamma > 0; 0.01 in the paper.
+      stability: gamma >= 1e-6; 0.01 in the paper.
+
+    Raises:
+      ValueError: `stability` is out of its range.
     """
 
     stability: float = 0.01
+
+    def __post_init__(self) -> None:
+        if validate.positive("stability", self.stability) < _LEAST_STABILITY:
+            raise ValueError(f"stability must be >= {_LEAST_STABILITY:g}, got {self.stability}")
 
     def __call__(self, norms: Array, clip_norm: Array) -> Array:
         return clip_norm * (1.0 - _SHAVE) / (norms + self.stability)

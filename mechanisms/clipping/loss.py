@@ -90,7 +90,10 @@ def analyse(loss: Loss, params: PyTree, batch: PyTree) -> Analysed:
     paths, structure = jax.tree_util.tree_flatten_with_path(params)
     leaves = [leaf for _, leaf in paths]
     batch_leaves, batch_structure = jax.tree.flatten(batch)
-    shapes = [jax.ShapeDtypeStruct(jnp.shape(x), jax.dtypes.canonicalize_dtype(x.dtype)) for x in leaves]
+    shapes = [
+        jax.ShapeDtypeStruct(jnp.shape(x), jax.dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True))
+        for x in leaves
+    ]
     one = [jax.ShapeDtypeStruct((1, *jnp.shape(x)[1:]), x.dtype) for x in batch_leaves]
 
     def of_one(leaves: Sequence[Array], record: Sequence[Array]) -> Array:
@@ -109,6 +112,8 @@ def analyse(loss: Loss, params: PyTree, batch: PyTree) -> Analysed:
     if result is None or result.shape != (1,) or not jnp.issubdtype(result.dtype, jnp.floating):
         found = [f"{x.dtype}{list(x.shape)}" for x in jaxpr.out_avals]
         raise ValueError(f"loss must return one real loss a record, shape [1] for one record, got {found}")
+    if any(jnp.issubdtype(x.dtype, jnp.complexfloating) for x in shapes):
+        raise ValueError("params must be real (real and imaginary parts apart), got a complex leaf")
     differentiable = [bool(jnp.issubdtype(x.dtype, jnp.floating)) for x in shapes]
     program = programs.build(jaxpr, differentiable=differentiable)
     uses = grouping.uses(program)

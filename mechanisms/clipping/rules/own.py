@@ -56,7 +56,8 @@ class Own:
                 return [results[k] for k in self.float_outputs]
 
             _, pull = jax.vjp(of_parameters, *[values[k] for k in self.positions])
-            return [x.astype(jnp.float32) for x in pull(cotangents)]
+            # Complex only where the parameter operand is, which was computed from parameters.
+            return [x.astype(jnp.promote_types(x.dtype, jnp.float32)) for x in pull(cotangents)]
 
         axes = [0 if k in self.records else None for k in range(len(operands))]
         return jax.vmap(one, in_axes=(axes, 0))(list(operands), list(outputs))
