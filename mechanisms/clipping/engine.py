@@ -21,6 +21,7 @@ from exactdp.mechanisms.clipping.groups import Group, Use
 from exactdp.mechanisms.clipping.plan import Choice
 from exactdp.mechanisms.clipping.program import Kind, Operation, Program, walk
 from exactdp.mechanisms.clipping.rules import rule, tied
+from exactdp.mechanisms.clipping.rules.rule import Contraction
 
 _FORMED = ("norms", "gradients")
 
@@ -132,7 +133,9 @@ class Engine:
                 if method == "recompute":
                     entry["norms"] = _squared(self._gradients(g, k, floats, whole, outputs))
                 elif single and len(group.members) == 1:
-                    entry["norms"] = use.rule.squared_norms(self._joined(use, floats, whole), outputs)
+                    entry["norms"] = _contraction(use).squared_norms(
+                        self._joined(use, floats, whole), outputs
+                    )
             kept[g] = entry
         return kept
 
@@ -287,7 +290,7 @@ class Engine:
         for k, (floats, outputs) in zip(members, kept, strict=True):
             use = self.planned.uses[k]
             operands = self._joined(use, floats, captured.whole[k])
-            parts = use.rule.weighted(operands, outputs, weights)
+            parts = _contraction(use).weighted(operands, outputs, weights)
             for member in group.members:
                 if member.use == k:
                     shape = group.root_shapes[member.root]
@@ -297,6 +300,12 @@ class Engine:
         compute = grouping.computation(self.planned.program, group, self.leaves)
         _, pull = jax.vjp(compute, *[self.leaves[k] for k in group.leaves])
         return [x.astype(jnp.float32) for x in pull(sums)]
+
+
+def _contraction(use: Use) -> Contraction:
+    if use.contraction is None:
+        raise TypeError(f"use must be planned to keep gradients, as {use.rule.name} has no contraction")
+    return use.contraction
 
 
 def _squared(gradients: Sequence[Array]) -> Array:

@@ -20,7 +20,7 @@ from jax import Array
 
 from exactdp.mechanisms.clipping.program import Kind, Operation, Program, walk
 from exactdp.mechanisms.clipping.rules import conv, dense, embed, own, rule
-from exactdp.mechanisms.clipping.rules.rule import Rule
+from exactdp.mechanisms.clipping.rules.rule import Contraction, Rule
 
 _REARRANGEMENTS = (
     "convert_element_type",
@@ -45,6 +45,11 @@ class Use:
     operation: Operation
     rule: Rule
     float_outputs: tuple[int, ...]
+
+    @property
+    def contraction(self) -> Contraction | None:
+        """The rule, if it gives norms without gradients."""
+        return self.rule if isinstance(self.rule, (dense.Dense, conv.Conv, embed.Embed)) else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,10 +125,9 @@ def _rule(program: Program, operation: Operation) -> Rule | None:
     )
     if found:
         return found
-    elements = sum(rule.size(shapes[k]) for k in positions)
     work = sum(rule.size(program.shapes[n].shape) for n in operation.outputs)
     records = tuple(k for k, n in enumerate(operation.inputs) if program.kinds[n] == Kind.RECORD)
-    return own.Own(operation, positions, records, floats, elements, work)
+    return own.Own(operation, positions, records, floats, work)
 
 
 def _inexact_outputs(program: Program, operation: Operation) -> tuple[int, ...]:

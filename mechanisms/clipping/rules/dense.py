@@ -139,7 +139,7 @@ class Dense:
         return 2.0 * heads * times * width * features
 
     @property
-    def ghost_flops(self) -> float | None:
+    def ghost_flops(self) -> float:
         heads, times, width, features = self.sizes
         return 2.0 * heads * (width + features) * (1 if times == 1 else times**2)
 

@@ -28,7 +28,6 @@ class Own:
       positions: its parameter operands.
       records: its record operands.
       float_outputs: which results carry a gradient.
-      elements: parameters in the operands.
       work: numbers in the results.
     """
 
@@ -36,7 +35,6 @@ class Own:
     positions: tuple[int, ...]
     records: tuple[int, ...]
     float_outputs: tuple[int, ...]
-    elements: int
     work: int
 
     @property
@@ -65,20 +63,6 @@ class Own:
     def restored(self, gradients: Sequence[Array]) -> list[Array]:
         return list(gradients)
 
-    def squared_norms(self, operands: Sequence[Array], outputs: Sequence[Array]) -> Array:
-        return sum((rule.inner(g, g) for g in self.gradients(operands, outputs)), jnp.float32(0.0))
-
-    def weighted(self, operands: Sequence[Array], outputs: Sequence[Array], weights: Array) -> list[Array]:
-        return [jnp.tensordot(weights, g, 1) for g in self.gradients(operands, outputs)]
-
     @property
     def gradient_flops(self) -> float:
         return 2.0 * self.work
-
-    @property
-    def ghost_flops(self) -> float | None:
-        return None
-
-    @property
-    def ghost_floats(self) -> float:
-        return float(self.elements)

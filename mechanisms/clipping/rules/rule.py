@@ -52,8 +52,17 @@ class Rule(Protocol):
         """Those, as float32[B, *shape of the operand]."""
         ...
 
+    @property
+    def gradient_flops(self) -> float:
+        """Floating-point operations of `gradients`, a record."""
+        ...
+
+
+class Contraction(Rule, Protocol):
+    """A rule whose norms and weighted sums need no gradient of a record."""
+
     def squared_norms(self, operands: Sequence[Array], outputs: Sequence[Array]) -> Array:
-        """|G_i|^2 without G_i, float32[B]; only where `ghost_flops` is not None."""
+        """|G_i|^2 without G_i, float32[B]."""
         ...
 
     def weighted(self, operands: Sequence[Array], outputs: Sequence[Array], weights: Array) -> list[Array]:
@@ -61,13 +70,8 @@ class Rule(Protocol):
         ...
 
     @property
-    def gradient_flops(self) -> float:
-        """Floating-point operations of `gradients`, a record."""
-        ...
-
-    @property
-    def ghost_flops(self) -> float | None:
-        """Those of `squared_norms`; None where the rule has none."""
+    def ghost_flops(self) -> float:
+        """Floating-point operations of `squared_norms`, a record."""
         ...
 
     @property
