@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Mapping
 from typing import Any, cast
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from exactdp.accounting import validate
+from exactdp.mechanisms import lane_bits
 
 PURPOSES: Mapping[str, int] = {
     "batch": 0,
@@ -100,14 +102,19 @@ def require_key(key: Any) -> None:
 
 
 def words(key: jax.Array, shape: tuple[int, ...]) -> tuple[jax.Array, jax.Array]:
-    """Two independent uniform uint32 arrays of `shape`.
+    """Two independent uniform uint32 arrays of `shape`, each word a function of key and place alone.
 
-    `jax.random.bits` enciphers one 64-bit block for every 32 bits and folds its halves together. The keys
-    that `split` makes are whole blocks: twice the bits for the same time, and, as each depends on its own
-    number alone, the same bits however the array is sharded. `key` is used up: neither fold nor split it.
+    They are the halves of the keys that `jax.random.split(key, shape)` makes, by a cipher that fuses with
+    what consumes them (`lane_bits`). `key` is used up: neither fold nor split it.
+
+    Raises:
+      ValueError: `shape` has 2^32 elements or more.
     """
-    data = jax.random.key_data(jax.random.split(key, shape))
-    return data[..., 0], data[..., 1]
+    count = math.prod(shape)
+    if count >= 2**32:
+        raise ValueError(f"shape must have fewer than 2^32 elements, got {shape}")
+    first, second = lane_bits.pair(key, stream=0, lanes=count)
+    return first.reshape(shape), second.reshape(shape)
 
 
 def to_record(key: jax.Array) -> dict[str, Any]:

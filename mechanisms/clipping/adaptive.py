@@ -13,12 +13,12 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float32
 
 from exactdp.accounting import validate
+from exactdp.mechanisms import noise
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Quantile:
           key: for this release alone.
         """
         below = jnp.where(mask, jnp.where(norms <= clip_norm, 0.5, -0.5), 0.0)
-        noise = self.count_std * jax.random.normal(key, (), jnp.float32)
-        share = (jnp.sum(below) + noise) / self.expected_batch_size + 0.5
+        noisy = noise.gaussian(key, jnp.sum(below), std=self.count_std)
+        share = noisy / self.expected_batch_size + 0.5
         return clip_norm * jnp.exp(-self.learning_rate * (share - self.target_quantile))
 
 

@@ -21,6 +21,7 @@ from exactdp.mechanisms.clipping.groups import Group, Use
 from exactdp.mechanisms.clipping.plan import Choice
 from exactdp.mechanisms.clipping.program import Kind, Operation, Program, walk
 from exactdp.mechanisms.clipping.rules import rule, tied
+from exactdp.mechanisms.clipping.rules.rule import Contraction
 
 _FORMED = ("norms", "gradients")
 
@@ -132,7 +133,9 @@ class Engine:
                 if method == "recompute":
                     entry["norms"] = _squared(self._gradients(g, k, floats, whole, outputs))
                 elif single and len(group.members) == 1:
-                    entry["norms"] = use.rule.squared_norms(self._joined(use, floats, whole), outputs)
+                    entry["norms"] = _contraction(use).squared_norms(
+                        self._joined(use, floats, whole), outputs
+                    )
             kept[g] = entry
         return kept
 
@@ -228,11 +231,7 @@ class Engine:
         def losses(slots: list[Any]) -> tuple[Array, Any]:
             environment = dict(zip(program.records, (x[:, None] for x in batch), strict=True))
             whole = self._run(program.operations, environment, dict(enumerate(slots)))
-            if program.output not in environment:
-                loss = jnp.broadcast_to(self.environment[program.output], (records, 1))
-            else:
-                loss = environment[program.output]
-            return loss.reshape(records), whole
+            return environment[program.output].reshape(records), whole
 
         values, pull, whole = jax.vjp(losses, self._slots(records), has_aux=True)
         (slots,) = pull(mask.astype(values.dtype))
@@ -291,7 +290,7 @@ class Engine:
         for k, (floats, outputs) in zip(members, kept, strict=True):
             use = self.planned.uses[k]
             operands = self._joined(use, floats, captured.whole[k])
-            parts = use.rule.weighted(operands, outputs, weights)
+            parts = _contraction(use).weighted(operands, outputs, weights)
             for member in group.members:
                 if member.use == k:
                     shape = group.root_shapes[member.root]
@@ -303,6 +302,12 @@ class Engine:
         return [x.astype(jnp.float32) for x in pull(sums)]
 
 
+def _contraction(use: Use) -> Contraction:
+    if use.contraction is None:
+        raise TypeError(f"use must be planned to keep gradients, as {use.rule.name} has no contraction")
+    return use.contraction
+
+
 def _squared(gradients: Sequence[Array]) -> Array:
     """Sum of squares over everything but records."""
-    return sum((rule.inner(x, x) for x in gradients), jnp.float32(0.0))
+    return sum((rule.squared(x) for x in gradients), jnp.float32(0.0))

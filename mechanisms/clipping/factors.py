@@ -1,4 +1,4 @@
-"""The weight c_i that clipping gives to a record, so that |c_i G_i| <= clip_norm after rounding."""
+"""The weight c_i that clipping gives to a record, so that |c_i G_i| <= clip_norm."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Bool, Float32
 
-# Shaved off the bound, so that rounding of the norm, of the weight and of the products cannot exceed it.
-_SHAVE = 2.0**-18
+from exactdp.accounting import validate
+
+# Shares of the bound that rounding gets: of a record's norm, weight and products; of adding up, a record.
+_ROUNDING = 2.0**-18
+_ADDING = 2.0**-24
+# Far below it gamma would vanish beside the norms of float32, and the weights of zero gradients be infinite.
+_LEAST_STABILITY = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,8 +22,7 @@ class Flat:
     """c = min(1, C / |G|): gradients longer than the clip norm C are shortened to it (arXiv 1607.00133)."""
 
     def __call__(self, norms: Array, clip_norm: Array) -> Array:
-        bound = clip_norm * (1.0 - _SHAVE)
-        return jnp.minimum(1.0, bound / jnp.maximum(norms, jnp.finfo(jnp.float32).tiny))
+        return jnp.minimum(1.0, clip_norm / jnp.maximum(norms, jnp.finfo(jnp.float32).tiny))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,16 +32,32 @@ class Automatic:
     The sensitivity stays C. Source: Bu et al., arXiv 2206.07136, equation (3.1) (AUTO-S), times C.
 
     Args:
-      stability: gamma > 0; 0.01 in the paper.
+      stability: gamma >= 1e-6; 0.01 in the paper.
+
+    Raises:
+      ValueError: `stability` is out of its range.
     """
 
     stability: float = 0.01
 
+    def __post_init__(self) -> None:
+        if validate.positive("stability", self.stability) < _LEAST_STABILITY:
+            raise ValueError(f"stability must be >= {_LEAST_STABILITY:g}, got {self.stability}")
+
     def __call__(self, norms: Array, clip_norm: Array) -> Array:
-        return clip_norm * (1.0 - _SHAVE) / (norms + self.stability)
+        return clip_norm / (norms + self.stability)
 
 
 Rescaling = Flat | Automatic
+
+
+def undercut(clip_norms: Float32[Array, " groups"], *, records: int) -> Float32[Array, " groups"]:
+    """The clip norms with room for rounding: C (1 - 2^-18 - records 2^-24), at least C / 2.
+
+    Adding B contributions in float32 rounds B times, and differently when one of them is missing: the worst
+    difference found, with all gradients alike, is B 2^-25.5 of C beyond C. (A proof would need B^2.)
+    """
+    return clip_norms * (1.0 - min(_ROUNDING + records * _ADDING, 0.5))
 
 
 def factors(
@@ -47,7 +67,7 @@ def factors(
     clip_norms: Float32[Array, " groups"],
     rescaling: Rescaling,
 ) -> tuple[Float32[Array, "records groups"], Bool[Array, " records"]]:
-    """The weights, and which records have a finite gradient.
+    """The weights, and which records have a finite gradient. `clip_norms` are those of `undercut`.
 
     A record that is masked out, or whose squared norm is not a finite float32 (a NaN or infinity anywhere in
     its gradient, or a norm beyond 1.8e19), gets the weight 0 in every group.

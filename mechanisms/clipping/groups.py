@@ -20,7 +20,7 @@ from jax import Array
 
 from exactdp.mechanisms.clipping.program import Kind, Operation, Program, walk
 from exactdp.mechanisms.clipping.rules import conv, dense, embed, own, rule
-from exactdp.mechanisms.clipping.rules.rule import Rule
+from exactdp.mechanisms.clipping.rules.rule import Contraction, Rule
 
 _REARRANGEMENTS = (
     "convert_element_type",
@@ -45,6 +45,11 @@ class Use:
     operation: Operation
     rule: Rule
     float_outputs: tuple[int, ...]
+
+    @property
+    def contraction(self) -> Contraction | None:
+        """The rule, if it gives norms without gradients."""
+        return self.rule if isinstance(self.rule, (dense.Dense, conv.Conv, embed.Embed)) else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,27 +112,27 @@ class Group:
 
 def _rule(program: Program, operation: Operation) -> Rule | None:
     positions = tuple(k for k, n in enumerate(operation.inputs) if program.kinds[n] == Kind.PARAMETER)
-    floats = _float_outputs(program, operation)
+    floats = _inexact_outputs(program, operation)
     if not positions or not floats:
         return None
     shapes = [program.shapes[n].shape for n in operation.inputs]
     result = program.shapes[operation.outputs[0]].shape
-    found = (
+    real = not any(jnp.issubdtype(program.shapes[n].dtype, jnp.complexfloating) for n in operation.inputs)
+    found = real and (
         dense.recognised(operation, positions, shapes)
         or conv.recognised(operation, positions, shapes, result)
         or embed.recognised(operation, positions, shapes)
     )
-    if found is not None:
+    if found:
         return found
-    elements = sum(rule.size(shapes[k]) for k in positions)
     work = sum(rule.size(program.shapes[n].shape) for n in operation.outputs)
     records = tuple(k for k, n in enumerate(operation.inputs) if program.kinds[n] == Kind.RECORD)
-    return own.Own(operation, positions, records, floats, elements, work)
+    return own.Own(operation, positions, records, floats, work)
 
 
-def _float_outputs(program: Program, operation: Operation) -> tuple[int, ...]:
+def _inexact_outputs(program: Program, operation: Operation) -> tuple[int, ...]:
     return tuple(
-        k for k, n in enumerate(operation.outputs) if jnp.issubdtype(program.shapes[n].dtype, jnp.floating)
+        k for k, n in enumerate(operation.outputs) if jnp.issubdtype(program.shapes[n].dtype, jnp.inexact)
     )
 
 
@@ -137,7 +142,7 @@ def uses(program: Program) -> list[Use]:
     for operation in walk(program.operations):
         chosen = _rule(program, operation)
         if chosen is not None:
-            found.append(Use(operation, chosen, _float_outputs(program, operation)))
+            found.append(Use(operation, chosen, _inexact_outputs(program, operation)))
     return found
 
 
@@ -237,6 +242,16 @@ def _of_leaf(program: Program, leaf: int, operands: Sequence[_Operand]) -> list[
         )
         groups.append(Group((leaf,), box, (number,), (extents,), False, members))
     return groups
+
+
+def keeps_norms(program: Program, member: Member) -> bool:
+    """Does the operand hold every number of the root at most once? A broadcast repeats it: gradients add."""
+    shapes = program.shapes
+    return not any(
+        operation.name == "broadcast_in_dim"
+        and rule.size(shapes[operation.outputs[0]].shape) > rule.size(shapes[operation.inputs[0]].shape)
+        for operation in member.chain
+    )
 
 
 def groups(program: Program, found: Sequence[Use]) -> list[Group]:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from exactdp.mechanisms.clipping import coupling
 from exactdp.mechanisms.clipping import groups as grouping
 from exactdp.mechanisms.clipping import plan as planning
 from exactdp.mechanisms.clipping import program as programs
@@ -83,21 +84,26 @@ def analyse(loss: Loss, params: PyTree, batch: PyTree) -> Analysed:
       batch: pytree of arrays or shapes with a first axis of records.
 
     Raises:
-      ValueError: the loss does not return one real loss a record, couples records by BatchNorm, changes the
-        state of a module, or draws randomness that records share.
+      ValueError: the loss does not return one real loss a record, couples records, changes the state of a
+        module, or draws randomness that records share; or params have complex leaves.
     """
     record_count(batch)
     paths, structure = jax.tree_util.tree_flatten_with_path(params)
     leaves = [leaf for _, leaf in paths]
     batch_leaves, batch_structure = jax.tree.flatten(batch)
-    shapes = [jax.ShapeDtypeStruct(jnp.shape(x), jax.dtypes.canonicalize_dtype(x.dtype)) for x in leaves]
-    one = [jax.ShapeDtypeStruct((1, *jnp.shape(x)[1:]), x.dtype) for x in batch_leaves]
+    shapes = [
+        jax.ShapeDtypeStruct(jnp.shape(x), jax.dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True))
+        for x in leaves
+    ]
 
-    def of_one(leaves: Sequence[Array], record: Sequence[Array]) -> Array:
+    def of(records: int) -> list[jax.ShapeDtypeStruct]:
+        return [jax.ShapeDtypeStruct((records, *jnp.shape(x)[1:]), x.dtype) for x in batch_leaves]
+
+    def of_leaves(leaves: Sequence[Array], record: Sequence[Array]) -> Array:
         return loss(jax.tree.unflatten(structure, leaves), jax.tree.unflatten(batch_structure, record))
 
     try:
-        jaxpr = jax.make_jaxpr(of_one)(shapes, one)
+        jaxpr = jax.make_jaxpr(of_leaves)(shapes, of(1))
     except Exception as error:
         if "BatchNorm" in _called(error) or type(error).__name__ == "TraceContextError":
             raise ValueError(
@@ -109,8 +115,16 @@ def analyse(loss: Loss, params: PyTree, batch: PyTree) -> Analysed:
     if result is None or result.shape != (1,) or not jnp.issubdtype(result.dtype, jnp.floating):
         found = [f"{x.dtype}{list(x.shape)}" for x in jaxpr.out_avals]
         raise ValueError(f"loss must return one real loss a record, shape [1] for one record, got {found}")
+    if any(jnp.issubdtype(x.dtype, jnp.complexfloating) for x in shapes):
+        raise ValueError("params must be real (real and imaginary parts apart), got a complex leaf")
     differentiable = [bool(jnp.issubdtype(x.dtype, jnp.floating)) for x in shapes]
     program = programs.build(jaxpr, differentiable=differentiable)
+    records = coupling.prime(program.shapes)
+    many = jax.make_jaxpr(of_leaves)(shapes, of(records))
+    if [x.shape for x in many.out_avals] != [(records,)]:
+        found = [f"{x.dtype}{list(x.shape)}" for x in many.out_avals]
+        raise ValueError(f"loss must return one real loss a record, got {found} for {records} records")
+    coupling.refuse(jaxpr, many, leaves=len(leaves), records=records)
     uses = grouping.uses(program)
     names = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in paths]
     return Analysed(program, uses, grouping.groups(program, uses), names)

@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 
+from exactdp.mechanisms.clipping import groups as grouping
 from exactdp.mechanisms.clipping.groups import Group, Use
 from exactdp.mechanisms.clipping.program import Program
 from exactdp.mechanisms.clipping.rules import rule, tied
@@ -80,13 +81,18 @@ def choices(program: Program, uses: Sequence[Use], group: Group, records: int) -
             flops, floats = pairs
             found.append(choice("ghost", flops + gradient, 3.0 * floats, gradients, 4.0 * floats))
         return found
-    (use,) = members
-    if not group.computed and use.rule.ghost_flops is not None:
-        floats = use.rule.ghost_floats
-        found.append(choice("ghost", use.rule.ghost_flops + gradient, 3.0 * floats, gradients, 4.0 * floats))
+    (use,), (member,) = members, group.members
+    contraction = use.contraction
+    if contraction is None:
+        return found
+    if not group.computed and grouping.keeps_norms(program, member):
+        floats = contraction.ghost_floats
+        found.append(
+            choice("ghost", contraction.ghost_flops + gradient, 3.0 * floats, gradients, 4.0 * floats)
+        )
     # A sum rounded to a narrow format on its way to the parameters would not be a sum of bounded terms.
     exact = all(program.shapes[n].dtype == np.float32 for n in group.roots) or not group.computed
-    if use.rule.ghost_flops is not None and exact:
+    if exact:
         flops = 2.0 * gradient + 2.0 * formed
         found.append(choice("recompute", flops, 2.0 * formed, gradients, 4.0 * formed))
     return found

@@ -141,14 +141,8 @@ class _Builder:
         if kind == Kind.RECORD and self.uses_parameters(inputs):
             if name in _REMATERIALISED:
                 return self.block(equation, inputs)
-            if name == "scan" and equation.params["length"] <= _UNROLLED_ITERATIONS:
+            if name == "scan" and 1 <= equation.params["length"] <= _UNROLLED_ITERATIONS:
                 return self.unrolled(equation, inputs)
-        if name in _RANDOM and kind != Kind.RECORD:
-            raise ValueError(
-                "loss must draw no randomness that the records share (dropout with one key for the "
-                "batch); put a key a record into the batch instead, "
-                f"got {name} in {layer_of(equation) or 'the loss'}"
-            )
         outputs = [self.new(v.aval, kind) for v in equation.outvars]
         operation = Operation(
             name, equation.primitive, equation.params, tuple(inputs), tuple(outputs), layer_of(equation)
@@ -214,6 +208,27 @@ def _refuse_coupling(equation: Any) -> None:
             )
 
 
+def _refuse_shared_randomness(hoisted: Sequence[Operation]) -> None:
+    for operation in hoisted:
+        drawn = [name for name in (operation.name, *_inner(operation.params)) if name in _RANDOM]
+        if drawn:
+            raise ValueError(
+                "loss must draw no randomness that the records share (dropout with one key for the "
+                "batch); put a key a record into the batch instead, "
+                f"got {drawn[0]} in {operation.layer or 'the loss'}"
+            )
+
+
+def _inner(params: dict[str, Any]) -> list[str]:
+    """Names of the primitives in the jaxprs among an equation's parameters, at any depth."""
+    found: list[str] = []
+    for value in params.values():
+        for part in value if isinstance(value, (tuple, list)) else (value,):
+            for equation in getattr(getattr(part, "jaxpr", part), "eqns", ()):
+                found.extend((equation.primitive.name, *_inner(equation.params)))
+    return found
+
+
 def _needed(operations: Sequence[Operation], wanted: set[int]) -> tuple[Operation, ...]:
     """Operations on which a wanted number depends; `wanted` grows by what they read."""
     kept: list[Operation] = []
@@ -240,7 +255,8 @@ def build(jaxpr: Any, *, differentiable: Sequence[bool]) -> Program:
       differentiable: for each leaf of params whether it gets a gradient; the others are constants.
 
     Raises:
-      ValueError: the loss holds a BatchNorm in training mode, or draws randomness shared between records.
+      ValueError: the loss holds a BatchNorm in training mode, draws randomness shared between records, or
+        does not depend on the record.
     """
     builder = _Builder()
     variables = jaxpr.jaxpr.invars
@@ -248,9 +264,12 @@ def build(jaxpr: Any, *, differentiable: Sequence[bool]) -> Program:
     kinds += [Kind.RECORD] * (len(variables) - len(kinds))
     arguments = [builder.new(v.aval, kind) for v, kind in zip(variables, kinds, strict=True)]
     (output,) = builder.closed(jaxpr, arguments)
+    if builder.kinds[output] != Kind.RECORD:
+        raise ValueError("loss must depend on the batch, got one that is computed without it")
     wanted = {output}
     operations = _needed(builder.operations, wanted)
     hoisted = _needed(builder.hoisted, wanted)
+    _refuse_shared_randomness(hoisted)
     split = len(differentiable)
     return Program(
         shapes=builder.shapes,

@@ -16,13 +16,17 @@ from exactdp.mechanisms.clipping.loss import Loss, PyTree
 _TOLERANCE = {jnp.dtype(jnp.float32): 1e-3, jnp.dtype(jnp.float64): 1e-3}
 # Formats of fewer bits round activations differently when records are taken together.
 _NARROW_TOLERANCE = 0.1
+# Norms of zero gradients come out a little above zero (`rule.squared`).
+_LEAST = 1e-9
 
 
-def verify(loss: Loss, params: PyTree, batch: PyTree, *, records: int = 2) -> None:
+def verify(loss: Loss, params: PyTree, batch: PyTree, *, records: int = 3) -> None:
     """Compares clipping with `vmap(grad)` on the first records, and refuses a loss that couples records.
 
-    Coupling: the loss of each record in the batch of `records` is compared with its loss alone. Statistics of
-    the batch, a division by the batch size or randomness drawn for the whole batch all show there.
+    Coupling: the loss of each record in the batch of `records` is compared with its loss alone, and again
+    with the batch in reverse order, so that a sort cannot pass by finding the records sorted. Statistics of
+    the batch, a division by the batch size or randomness drawn for the whole batch all show there. (Most
+    coupling is refused before, from the trace alone; see `coupling`.)
 
     Clipping: with half the median gradient norm as clip norm, every leaf of the sum is compared in the
     Euclidean norm relative to the whole; to 1e-3 (0.1 if a parameter has less than 32 bits).
@@ -34,9 +38,8 @@ def verify(loss: Loss, params: PyTree, batch: PyTree, *, records: int = 2) -> No
       records: how many to compare, >= 2.
 
     Raises:
-      ValueError: fewer than two records, a loss that couples records, or a sum or norm that does not match;
-      the
-        parameter is named.
+      ValueError: fewer than two records, a loss that is not finite or couples records, or a sum or norm that
+        does not match; the parameter is named.
     """
     count = losses.record_count(batch)
     if records < 2 or count < 2:
@@ -57,7 +60,11 @@ def verify(loss: Loss, params: PyTree, batch: PyTree, *, records: int = 2) -> No
 
     values = [leaves[k] for k in floats]
     alone, gradients = jax.jit(jax.vmap(jax.value_and_grad(one), (None, 0)))(values, few)
-    _refuse_coupling(jax.jit(loss)(params, few), alone, tolerance)
+    if not np.all(np.isfinite(alone)):
+        raise ValueError(f"loss must be finite on the records compared, got {np.asarray(alone).tolist()}")
+    together = jax.jit(loss)
+    _refuse_coupling(together(params, few), alone, tolerance)
+    _refuse_coupling(together(params, jax.tree.map(lambda x: x[::-1], few)), alone[::-1], tolerance)
 
     wide = [np.asarray(x, np.float64) for x in gradients]
     norms = np.sqrt(sum((x.reshape(x.shape[0], -1) ** 2).sum(1) for x in wide))
@@ -75,7 +82,7 @@ def verify(loss: Loss, params: PyTree, batch: PyTree, *, records: int = 2) -> No
 
 def _compare(name: str, found: np.ndarray, expected: np.ndarray, size: float, tolerance: float) -> None:
     error = float(np.linalg.norm(found - expected))
-    if not error <= tolerance * max(size, 1e-30):
+    if not error <= tolerance * max(size, _LEAST):
         raise ValueError(
             f"clipping must equal vmap(grad) to {tolerance:g}, got {name} off by {error:.3g} at size "
             f"{size:.3g}"

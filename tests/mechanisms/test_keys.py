@@ -68,6 +68,16 @@ def test_a_seed_is_repeatable_and_none_is_not() -> None:
     assert len({tuple(data_of(keys.run_key(None))) for _ in range(20)}) == 20
 
 
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (3, 5)])
+def test_words_are_the_halves_of_split_keys(shape: tuple[int, ...]) -> None:
+    key = keys.run_key(5)
+    data = jax.random.key_data(jax.random.split(key, shape))
+    for found, half in zip(keys.words(key, shape), (0, 1), strict=True):
+        np.testing.assert_array_equal(found, data[..., half])
+    with pytest.raises(ValueError, match="fewer than 2"):
+        keys.words(key, (2**16, 2**16))
+
+
 def test_words_are_uniform_and_independent() -> None:
     first, second = (np.asarray(w) for w in keys.words(jax.random.key(1), (1 << 15,)))
     both = np.concatenate([first, second])

@@ -238,7 +238,7 @@ class Conv:
         return 2.0 * groups * times * taps * channels * features
 
     @property
-    def ghost_flops(self) -> float | None:
+    def ghost_flops(self) -> float:
         groups, times, taps, channels, features = self.sizes
         pixels = rule.size(self._padded) ** 2 * channels if self._by_pixels else times**2 * taps * channels
         return groups * (2.0 * pixels + 2.0 * times**2 * features + 2.0 * taps * times**2)

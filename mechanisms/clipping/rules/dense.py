@@ -119,8 +119,9 @@ class Dense:
     def squared_norms(self, operands: Sequence[Array], outputs: Sequence[Array]) -> Array:
         left, right = self.outer(operands, outputs)
         if self.sizes[1] == 1:
-            left, right = left.astype(jnp.float32), right.astype(jnp.float32)
-            return jnp.sum(jnp.sum(left**2, (2, 3)) * jnp.sum(right**2, (2, 3)), 1)
+            wide = [x.astype(jnp.float32) for x in (left, right)]
+            squares = [jnp.sum(x**2, (2, 3)) + x.shape[3] * rule.TINY for x in wide]
+            return jnp.sum(squares[0] * squares[1] + rule.TINY, 1)
         grams = [rule.einsum("bhtk,bhsk->bhts", x, x) for x in (left, right)]
         return rule.gram_norms(*grams)
 
@@ -138,7 +139,7 @@ class Dense:
         return 2.0 * heads * times * width * features
 
     @property
-    def ghost_flops(self) -> float | None:
+    def ghost_flops(self) -> float:
         heads, times, width, features = self.sizes
         return 2.0 * heads * (width + features) * (1 if times == 1 else times**2)
 
@@ -152,7 +153,7 @@ def recognised(
     operation: Operation, positions: tuple[int, ...], shapes: Sequence[tuple[int, ...]]
 ) -> Dense | None:
     """The rule where the operation is a matrix product with one parameter operand."""
-    if operation.name != "dot_general" or len(positions) != 1:
+    if operation.name != "dot_general" or len(positions) != 1 or any(rule.size(x) == 0 for x in shapes):
         return None
     (position,) = positions
     return Dense(operation, position, tuple(shapes[1 - position]), tuple(shapes[position]))

@@ -85,7 +85,7 @@ class Embed:
         return float(rule.size(self.shape))
 
     @property
-    def ghost_flops(self) -> float | None:
+    def ghost_flops(self) -> float:
         return 2.0 * self._times**2 * rule.size(self.shape[1:])
 
     @property

@@ -28,7 +28,6 @@ class Own:
       positions: its parameter operands.
       records: its record operands.
       float_outputs: which results carry a gradient.
-      elements: parameters in the operands.
       work: numbers in the results.
     """
 
@@ -36,7 +35,6 @@ class Own:
     positions: tuple[int, ...]
     records: tuple[int, ...]
     float_outputs: tuple[int, ...]
-    elements: int
     work: int
 
     @property
@@ -56,7 +54,8 @@ class Own:
                 return [results[k] for k in self.float_outputs]
 
             _, pull = jax.vjp(of_parameters, *[values[k] for k in self.positions])
-            return [x.astype(jnp.float32) for x in pull(cotangents)]
+            # Complex only where the parameter operand is, which was computed from parameters.
+            return [x.astype(jnp.promote_types(x.dtype, jnp.float32)) for x in pull(cotangents)]
 
         axes = [0 if k in self.records else None for k in range(len(operands))]
         return jax.vmap(one, in_axes=(axes, 0))(list(operands), list(outputs))
@@ -64,20 +63,6 @@ class Own:
     def restored(self, gradients: Sequence[Array]) -> list[Array]:
         return list(gradients)
 
-    def squared_norms(self, operands: Sequence[Array], outputs: Sequence[Array]) -> Array:
-        return sum((rule.inner(g, g) for g in self.gradients(operands, outputs)), jnp.float32(0.0))
-
-    def weighted(self, operands: Sequence[Array], outputs: Sequence[Array], weights: Array) -> list[Array]:
-        return [jnp.tensordot(weights, g, 1) for g in self.gradients(operands, outputs)]
-
     @property
     def gradient_flops(self) -> float:
         return 2.0 * self.work
-
-    @property
-    def ghost_flops(self) -> float | None:
-        return None
-
-    @property
-    def ghost_floats(self) -> float:
-        return float(self.elements)

@@ -19,6 +19,12 @@ from exactdp.mechanisms.clipping.program import Operation
 # Rounding of a Gram norm: its error is a small multiple of eps (sum_t |a_t| |g_t|)^2, which may exceed
 # eps |G|^2 where the terms of G cancel. Adding the bound keeps a norm from coming out too small.
 _SLACK = 4.0 * float(jnp.finfo(jnp.float32).eps)
+# The square of a number below 1e-19 underflows, to zero on most devices. A record with tiny output gradients
+# and huge activations would then have a norm of zero and escape clipping, so that every square counts as at
+# least the smallest normal number, and every entry of a Gram matrix as what 2^20 such squares add up to,
+# over `_SLACK`, by which `gram_norms` multiplies it. Ordinary norms do not change.
+TINY = float(jnp.finfo(jnp.float32).tiny)
+_UNSEEN = 2.0**20 * TINY / _SLACK
 
 
 class Rule(Protocol):
@@ -46,8 +52,17 @@ class Rule(Protocol):
         """Those, as float32[B, *shape of the operand]."""
         ...
 
+    @property
+    def gradient_flops(self) -> float:
+        """Floating-point operations of `gradients`, a record."""
+        ...
+
+
+class Contraction(Rule, Protocol):
+    """A rule whose norms and weighted sums need no gradient of a record."""
+
     def squared_norms(self, operands: Sequence[Array], outputs: Sequence[Array]) -> Array:
-        """|G_i|^2 without G_i, float32[B]; only where `ghost_flops` is not None."""
+        """|G_i|^2 without G_i, float32[B]."""
         ...
 
     def weighted(self, operands: Sequence[Array], outputs: Sequence[Array], weights: Array) -> list[Array]:
@@ -55,13 +70,8 @@ class Rule(Protocol):
         ...
 
     @property
-    def gradient_flops(self) -> float:
-        """Floating-point operations of `gradients`, a record."""
-        ...
-
-    @property
-    def ghost_flops(self) -> float | None:
-        """Those of `squared_norms`; None where the rule has none."""
+    def ghost_flops(self) -> float:
+        """Floating-point operations of `squared_norms`, a record."""
         ...
 
     @property
@@ -86,11 +96,17 @@ def inner(left: Array, right: Array) -> Array:
     return product.reshape(product.shape[0], -1).sum(1)
 
 
+def squared(value: Array) -> Array:
+    """Sum of squares over all axes but the first in float32, plus the bound on what underflows; [B]."""
+    return inner(value, value) + size(value.shape[1:]) * TINY
+
+
 def gram_norms(left: Array, right: Array) -> Array:
     """Sum_{t,s} L_ts R_ts of two Gram matrices [B, ..., T, T], plus the bound on its rounding error; [B]."""
-    diagonal = jnp.diagonal(left, axis1=-2, axis2=-1) * jnp.diagonal(right, axis1=-2, axis2=-1)
-    sizes = jnp.sqrt(jnp.maximum(diagonal, 0.0)).sum(-1) ** 2
-    return jnp.maximum(inner(left, right), 0.0) + _SLACK * sizes.reshape(sizes.shape[0], -1).sum(1)
+    roots = [jnp.sqrt(jnp.maximum(jnp.diagonal(x, axis1=-2, axis2=-1), 0.0) + _UNSEEN) for x in (left, right)]
+    sizes = jnp.square((roots[0] * roots[1]).sum(-1))
+    slack = _SLACK * sizes.reshape(sizes.shape[0], -1).sum(1) + size(left.shape[1:]) * TINY
+    return jnp.maximum(inner(left, right), 0.0) + slack
 
 
 def scaled(value: Array, weights: Array) -> Array:
