@@ -40,7 +40,7 @@ def delta_curve_of(
             results[e] = Interval(infinite * (1 - 1e-12), infinite * (1 + 1e-12), "closed form")
             continue
         if curve is not None:
-            found = _ends(curve, e, name)
+            found = _ends(curve, e, name, tolerance=_RELATIVE if name == "contour" else _ENOUGH)
             if found is not None:
                 results[e] = found
                 continue
@@ -67,7 +67,7 @@ def _chernoff_bounds(components: Components) -> list[tuple[float, float]]:
     return bounds
 
 
-def _ends(curve: Curve, e: float, name: str, *, tolerance: float = 1e-7) -> Interval | None:
+def _ends(curve: Curve, e: float, name: str, *, tolerance: float) -> Interval | None:
     """delta(e) from `curve`, or None where it is not accurate to `tolerance`, relative."""
     low, high = (curve.log_delta(e, upper=side)[0] for side in (False, True))
     if not high - low <= tolerance:

@@ -195,6 +195,7 @@ def test_bad_input(
     for name in ("noise_multiplier", "scaling", "num_steps"):
         monkeypatch.setattr(calibrate, name, refuse)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EXACTDP_DATA", raising=False)
     words = shlex.split(line)
     try:
         status = main.main(main.parser(words).parse_args(words))
