@@ -74,7 +74,7 @@ def draw(path: Path) -> list[Path]:
         axes.set_xscale("log", base=2)
         axes.set_xticks(EPSILONS, [f"{value:g}" for value in EPSILONS])
         axes.set_xlabel(
-            rf"target $\varepsilon$ at $\delta = {header['delta']:g}$, each under its own threat model"
+            rf"target $\varepsilon$ at $\delta$ = {header['delta']:g}, each under its own threat model"
         )
         axes.set_ylabel("test accuracy (%)")
         chart.finish(figure, [axes], title=chart.sizes(header))

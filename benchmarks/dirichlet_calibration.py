@@ -77,7 +77,7 @@ def draw(path: Path) -> list[Path]:
         for axes in (left, right):
             axes.set_xscale("log", base=2)
             axes.set_xticks(EPSILONS, [f"{value:g}" for value in EPSILONS])
-            axes.set_xlabel(rf"target $\varepsilon$ at $\delta = {header['delta']:g}$")
+            axes.set_xlabel(rf"target $\varepsilon$ at $\delta$ = {header['delta']:g}")
         left.set_yscale("log")
         left.set_ylabel("scaling $r$")
         right.set_ylabel("test accuracy (%)")

@@ -12,6 +12,8 @@ from exactdp.accounting.pairs.gaussian import Gaussian
 from exactdp.accounting.prv import binomial
 from exactdp.accounting.prv.saddle import EPS, Components
 
+_BEYOND = 0.02  # share of the bracket
+
 
 @dataclasses.dataclass(frozen=True)
 class Closed:
@@ -32,22 +34,39 @@ class Closed:
 
     def invert(self, delta: float, *, upper: bool) -> float:
         """Smallest epsilon >= 0 whose upper (lower) end of delta is <= `delta`, to the last digits."""
+        log_delta = math.log(delta)
 
-        def holds(epsilon: float) -> bool:
-            return self.ends(epsilon)[1 if upper else 0] <= delta
+        def excess(epsilon: float) -> float:
+            end = self.ends(epsilon)[1 if upper else 0]
+            found = math.log(end) - log_delta if end > 0.0 else -math.inf
+            # The sign is that of the values themselves: a difference of logarithms may err by rounding.
+            return min(found, 0.0) if end <= delta else max(found, math.ulp(0.0))
 
-        if holds(0.0):
+        above = excess(0.0)
+        if above <= 0.0:
             return 0.0
         low, high = 0.0, 1.0
-        while not holds(high):
-            low, high = high, 2.0 * high
+        while (below := excess(high)) > 0.0:
+            low, high, above = high, 2.0 * high, below
             if high > 1e15:
                 return math.inf if upper else low
-        for _ in range(200):
+        # False position, aimed a little beyond the root to move both ends; every fourth step bisects.
+        for step in range(400):
             middle = 0.5 * (low + high)
             if not low < middle < high:
                 break
-            low, high = (low, middle) if holds(middle) else (middle, high)
+            share = 0.5
+            if math.isfinite(below) and step % 4 < 3:
+                share = above / (above - below)
+                share += _BEYOND if share < 0.5 else -_BEYOND
+            trial = low + share * (high - low)
+            if not low < trial < high:
+                trial = middle
+            value = excess(trial)
+            if value <= 0.0:
+                high, below = trial, value
+            else:
+                low, above = trial, value
         return high if upper else low
 
 
