@@ -6,10 +6,10 @@ that they are not claimed here. Each method's learning rate is chosen at ε = 4 
 
 Command:       python -m exactdp.benchmarks.dirichlet_accuracy --dataset digits --out results
                (--dataset cifar10: the paper's q, T and δ on all of CIFAR-10, for a GPU or TPU)
-Expected time: six minutes on two cores for digits; an interrupted run goes on with the same command.
-Expected:      digits: 91 to 97 % for Dirichlet at every ε down to 0.5 (96.9 % without privacy), as its
+Expected time: ten minutes on two cores for digits; an interrupted run goes on with the same command.
+Expected:      digits: 91 to 97 % for Dirichlet at every ε down to 0.5 (97.1 % without privacy), as its
                certificate is about ρ and not about the weights; the two methods that do cover the weights
-               fall with ε, to 75 % and 47 %; noisy features stay near chance.
+               fall with ε, to 75 % and 61 %; noisy features stay near chance.
 """
 
 from __future__ import annotations

@@ -7,9 +7,10 @@ for visible coins, which is what holds when labels are public.
 
 Command:       python -m exactdp.benchmarks.dirichlet_calibration --dataset digits --out results
 Expected time: four minutes on two cores for digits; an interrupted run goes on with the same command.
-Expected:      digits: exact calibration with hidden coins allows a larger r than the repaired rule, with
-               visible coins a smaller one. Accuracy hardly changes with either, because it hardly depends on
-               r.
+Expected:      digits, q = 0.044: at ε = 1 neither the printed rule nor the repaired one gives a scaling;
+               exact calibration gives r = 0.30 (hidden coins) and 0.060 (visible). At ε = 8: 0.60 printed,
+               0.77 repaired, 1.30 and 0.37 exact. Accuracy is 93 to 96 % with each, because it hardly
+               depends on r.
 """
 
 from __future__ import annotations

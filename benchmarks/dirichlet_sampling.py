@@ -6,8 +6,9 @@ anew at every q, by the paper's rule (with its conversion repaired) and exactly 
 
 Command:       python -m exactdp.benchmarks.dirichlet_sampling --dataset digits --out results
 Expected time: three minutes on two cores for digits; an interrupted run goes on with the same command.
-Expected:      digits, T = 500: the scaling that is allowed falls as q rises, by both rules; the accuracy
-               hardly depends on it, and falls at the smallest q, where batches hold a few records.
+Expected:      digits, T = 500: the scaling that is allowed falls as q rises, by both rules (0.48 to 0.10 for
+               visible coins); accuracy rises with q all the same, from 51 % where batches hold seven records
+               to 97 %.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Paper: arXiv 2607.19580v1, Theorem 11, E[∇(-log ρ_y)] = κ (s - e_y) in the l
 needs no data and trains nothing, so that no epsilon is involved.
 
 Command:       python -m exactdp.benchmarks.dirichlet_theorem11 --out results
-Expected time: half a minute on one core.
+Expected time: a minute on one core.
 Expected:      all standardised errors within the simultaneous 99 % band.
 """
 

@@ -61,7 +61,10 @@ def require_run(folder: Path) -> None:
       ValueError: it is refused.
     """
     if not (folder / RUN).is_file():
-        raise ValueError(f"out must hold a run when resume is set, got {folder} without {RUN}")
+        raise ValueError(
+            f"out must hold a run when resume is set, got {folder} without {RUN} (a run that was stopped "
+            "before it began is started anew, without resume)"
+        )
     _require_writable(folder)
 
 

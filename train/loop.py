@@ -169,7 +169,7 @@ def run(
     described = _describe(task, options, settings or {})
     if resume:
         folder.require_same(out, described)
-    # Without a seed, a key that is replaced by the checkpoint's, or used where nothing was begun yet.
+    # Without a seed, a key that is replaced by the checkpoint's.
     fresh = _first_state(task, options, parallel.agreed(keys.run_key(None) if key is None else key))
     if not resume:
         _check(task, data, fresh)
@@ -220,6 +220,12 @@ class _Loop:
     def begin(self, fresh: State, *, known_key: bool) -> State:
         """The first state, saved, or the last one that was."""
         if self.checkpoints.latest() is None and len(self.ledger) == 0:
+            if not known_key:
+                raise ValueError(
+                    f"seed must be the one that the run in {self.out} was started with: it was stopped "
+                    "before its first checkpoint, which holds the key. No step was taken: if it had none, "
+                    "remove the folder and start anew, without resume"
+                )
             self.save(fresh)
             return fresh
         state, record = self.checkpoints.restore(fresh)

@@ -27,6 +27,8 @@ from exactdp.accounting.rdp.moments import log_excess, log_sum, renyi_of_log_exc
 
 _MAX_NODES = 50_000
 _EXPONENT = 45.0
+_NEAREST = 1e-5
+_DIGITS = 45.0
 _DEPTH = 80.0  # the window ends where the integrand has fallen by this power of e
 
 
@@ -42,7 +44,8 @@ def subsampled_dirichlet(
       sampling_probability: q in [0, 1].
 
     Returns:
-      the divergence; infinite for λ >= 1 + α/r and where the integral would need more than 50 000 nodes.
+      the divergence; infinite for λ >= 1 + α/r, and next to it (closer than 1e-5 α/r, where α − (λ−1)r is
+      lost in rounding) or where the integral would need more than 50 000 nodes.
 
     Raises:
       ValueError: an argument is outside its range.
@@ -62,7 +65,12 @@ def subsampled_dirichlet(
     step = 2.0 * math.pi * width / _EXPONENT
     # Left of 0 the integrand is below e^{αx} times a constant, right of it below e^{−fall·x} times one.
     left = -(_DEPTH + n) / alpha
-    right = (_DEPTH + n + order * r) / fall if fall > 0.0 else math.inf
+    if fall <= _NEAREST * alpha:
+        return math.inf
+    right = (_DEPTH + n + order * r) / fall
+    # From here on the integrand is e^{-fall x} times a constant, to every digit: a geometric series.
+    pure = max(_DIGITS + math.log(n), (_DIGITS * max(1.0, 1.0 / (order - 1.0)) - math.log(q)) / r)
+    right, cut = min(right, pure), pure < right
     if not (right - left) / step <= _MAX_NODES:
         return math.inf
     x = np.arange(left, right + step, step)
@@ -72,6 +80,7 @@ def subsampled_dirichlet(
     far = math.log(q) + shift + np.log1p((1.0 - q) / q * np.exp(-np.clip(shift, 300.0, 700.0)))
     loss = np.where(shift < 300.0, near, far)
     log_density = alpha * x - n * np.logaddexp(0.0, x) - float(special.betaln(alpha, alpha + r))
-    return renyi_of_log_excess(
-        log_sum(loss + log_excess(loss, order - 1.0) + log_density) + math.log(step), order - 1.0
-    )
+    terms = loss + log_excess(loss, order - 1.0) + log_density
+    if cut:
+        terms = np.append(terms, terms[-1] - fall * step - math.log(-math.expm1(-fall * step)))
+    return renyi_of_log_excess(log_sum(terms) + math.log(step), order - 1.0)

@@ -109,9 +109,12 @@ def _binomial(law: Law, count: int) -> Closed | None:
         # The number k of high losses must exceed the least with k high + (count - k) low > epsilon.
         k = max(math.floor((epsilon - count * low) / (high - low)) + 1, 0)
         if k > count:
-            return infinite, 4 * EPS * infinite
+            # The losses are rounded: their largest sum may lie a little above what it is computed as.
+            beyond = count * high + 16 * EPS * (count * abs(high) + abs(epsilon)) - epsilon
+            most = math.exp(count * math.log(p_high)) if beyond > 0.0 else 0.0
+            return infinite, 4 * EPS * infinite + 1.1 * most * max(beyond, 0.0)
         least = k * high + (count - k) * low
-        rounding = 8 * EPS * (abs(epsilon) + k * abs(high) + (count - k) * abs(low))
+        rounding = 16 * EPS * (abs(epsilon) + k * abs(high) + (count - k) * abs(low))
         at = tail(k)
         scale = math.exp(log_free + at.log_mass)
         # 1 - e^{eps - s_j} = (1 - e^{s_k - s_j}) + e^{s_k - s_j} (1 - e^{eps - s_k}): nothing cancels.

@@ -13,6 +13,7 @@ from exactdp.accounting.prv.saddle import Components, Curve
 
 _RELATIVE = 1e-7  # accuracy of delta aimed at
 _ENOUGH, _ENOUGH_SUMMED = 1e-5, 1e-2  # likewise, of a lattice; of two steps, where nothing else does better
+_NOTHING = 1e-300  # a delta below this is not refined
 _FAR, _FARTHEST = -100.0, -700.0  # logs of the delta that the tails are laid for, at first and at most
 _SUM_SIZES, _LATTICE_SIZES, _LAYERED_SIZES = (12, 15, 18), (13, 17, 20), (12, 14, 16)
 
@@ -36,8 +37,10 @@ def delta_curve_of(
     bounds = _chernoff_bounds(components) if any(floor > 0.0 for floor in floors) else [(0.0, 0.0)]
     floor_at = dict(zip(points, floors, strict=True))
     for e in sorted(set(points)):
-        if e >= top:
-            results[e] = Interval(infinite * (1 - 1e-12), infinite * (1 + 1e-12), "closed form")
+        if e >= top - 1e-12 * (1.0 + abs(top)):
+            # delta(e) <= 1 - e^{e - top} beside the infinite losses; the losses are rounded.
+            rest = max(top + 1e-14 * (1.0 + abs(top)) - e, 0.0)
+            results[e] = Interval(infinite * (1 - 1e-12), infinite * (1 + 1e-12) + rest, "closed form")
             continue
         if curve is not None:
             found = _ends(curve, e, name, tolerance=_RELATIVE if name == "contour" else _ENOUGH)
@@ -92,7 +95,7 @@ def _at(components: Components, e: float, engine: Engine) -> tuple[Curve | None,
             return nested.Nested(components, epsilon=e, log_delta=log_delta, cells=2**size)
 
         curve, best = _refined(summed, e, best, _SUM_SIZES)
-        if best.width <= _ENOUGH_SUMMED * best.upper:
+        if best.width <= _ENOUGH_SUMMED * best.upper or best.upper < _NOTHING:
             return curve, best
     if engine in ("auto", "contour"):
         try:

@@ -129,7 +129,7 @@ FAMILIES: Mapping[str, Family] = {
             {"scaling": validate.positive, "offset": validate.positive},
             {},
             _dirichlet,
-            "one Dirichlet draw per sampled record",
+            "one Dirichlet draw per sampled record, at another input where the record is not in the data",
             "scaling",
             "same",
         ),

@@ -21,6 +21,7 @@ from exactdp.accounting import prv
 from exactdp.accounting.ledger import Ledger
 from exactdp.accounting.threat import Adjacency, Coins, ThreatModel
 from exactdp.train import checkpoints, folder, loop, methods
+from exactdp.train.checkpoints import Checkpoints
 from exactdp.train.interrupt import Interrupted
 from exactdp.train.optimiser import Optimiser
 from tests.train import runs
@@ -194,6 +195,24 @@ def test_resuming_needs_no_seed_and_may_change_nothing_else(
     with pytest.raises(ValueError, match="out must be a folder without a run"):
         runs.run(out)
     runs.run(out, seed=None, resume=True)
+    assert runs.same(runs.weights(out), runs.weights(whole))
+
+
+def test_a_run_stopped_before_its_first_checkpoint_asks_for_its_seed(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "save", stop)
+        with pytest.raises(KeyboardInterrupt):
+            runs.run(out)
+    with pytest.raises(ValueError, match="^seed must be the one that the run in .* first checkpoint"):
+        runs.run(out, seed=None, resume=True)
+    runs.run(out, resume=True)
     assert runs.same(runs.weights(out), runs.weights(whole))
 
 

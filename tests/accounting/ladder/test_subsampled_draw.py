@@ -52,6 +52,8 @@ def test_limits() -> None:
     assert subsampled_dirichlet(7.0, **draw, sampling_probability=0.1) == math.inf
     near = subsampled_dirichlet(7.0 - 1e-9, **draw, sampling_probability=0.1)
     assert near == math.inf
+    close = subsampled_dirichlet(7.0 - 1e-4, **draw, sampling_probability=0.1)
+    assert 1.0 < close / subsampled_dirichlet(6.9, **draw, sampling_probability=0.1) < 10.0
     for bad in ({"scaling": 0.0}, {"offset": math.nan}, {"sampling_probability": 1.1}):
         with pytest.raises(ValueError, match="must"):
             subsampled_dirichlet(3.0, **({**draw, "sampling_probability": 0.1} | bad))

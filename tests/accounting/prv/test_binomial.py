@@ -55,3 +55,21 @@ def test_many_steps_of_a_small_loss() -> None:
     assert found.engine == "closed form"
     assert found.lower <= 0.071677405712609669565 <= found.upper
     assert found.width <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("pure", "q", "count", "delta", "truth"),
+    [
+        # Where delta is this small, epsilon lies at the largest sum of losses; by the sum at 60 digits.
+        (4.507, 0.06971204611213228, 2, 1.2895833165252596e-24, "0.142869595383836280761"),
+        (7.941, 0.8515, 2, 1e-24, "3.810263901503783256"),
+        (6.858, 0.9811, 3, 1e-20, "11.7464143788867168"),
+        (5.387, 0.1623, 100, 1e-300, "17.62091164787292911"),
+    ],
+)
+def test_at_the_largest_sum(pure: float, q: float, count: int, delta: float, truth: str) -> None:
+    steps = [(PoissonHidden(PureDP(pure), q), count)]
+    found = prv.epsilon(steps, delta=delta, direction="add")
+    assert mp.mpf(found.lower) <= mp.mpf(truth) <= mp.mpf(found.upper)
+    assert found.width <= 1e-11
+    assert prv.delta(steps, epsilon=found.lower, direction="add").upper >= delta
