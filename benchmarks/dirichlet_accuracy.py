@@ -28,7 +28,7 @@ from exactdp.train.settings import METHODS
 EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 _SELECTED_AT = 4.0
 _NAMES = {
-    "dirichlet": "Dirichlet (paper A)",
+    "dirichlet": "Dirichlet softmax training",
     "dpsgd": "DP-SGD",
     "label_public": "DP-SGD, label public",
     "gaussian_features": "noisy features",

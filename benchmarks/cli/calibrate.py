@@ -77,7 +77,7 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     remark = "meets the target"
     if found.rejected is not None:
         remark += f"; {output.show(found.rejected)} is certain not to"
-    elif found.gap == 0.0 and found.calls > 0:
+    else:
         remark += "; it is the last value that is searched"
     return output.report(
         solved.as_dict(), threat_model, rows, remark=remark, engine=found.epsilon.engine, seconds=seconds

@@ -78,7 +78,7 @@ def main(arguments: argparse.Namespace) -> int:
         print(f"exactdp {arguments.command}: no certified answer: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as error:
-        print(f"exactdp {arguments.command}: {error or 'interrupted'}", file=sys.stderr)
+        print(f"exactdp {arguments.command}: {str(error) or 'interrupted'}", file=sys.stderr)
         return 130
     try:
         print(text, flush=True)

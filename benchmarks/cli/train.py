@@ -21,7 +21,7 @@ from exactdp.benchmarks.cli import flags, output
 from exactdp.benchmarks.curves.ladders import number
 from exactdp.train.settings import ACCOUNTANTS, METHODS, Settings
 
-HELP = "trains a classifier privately, by paper A's method or a baseline"
+HELP = "trains a classifier privately, by the method of arXiv 2607.19580 or a baseline"
 EXAMPLES = """\
   exactdp train dpsgd --dataset digits --epsilon 4 --delta 1e-5
   exactdp train dirichlet --dataset digits --epsilon 4 --offset 3 --sampling_probability 0.05 --json

@@ -26,6 +26,14 @@ _DASHES: dict[str, Any] = {
     "audited": ":",
 }
 _MARKERS = "osD^vP*X<>"
+_SYMBOLS = {
+    "scaling": "r",
+    "offset": "α",
+    "noise_multiplier": "σ",
+    "sampling_probability": "q",
+    "num_steps": "T",
+    "delta": "δ",
+}
 _WORDS = {
     "add_remove": "add/remove",
     "replace": "replace",
@@ -106,7 +114,7 @@ def draw_paper(paths: Sequence[Path], stem: Path) -> list[Path]:
             part for part, (header, _) in zip(parts, panels, strict=True) if header["panel"] != "tradeoff"
         ]
         entries = handles(every, losses, look)
-        figure = style.new_figure(style.PAGE, 4.3 + 0.14 * (1 + math.ceil(len(entries) / 2)))
+        figure = style.new_figure(style.PAGE, 4.3 + 0.14 * (3 + math.ceil(len(entries) / 2)))
         grid = figure.subplots(2, 2).ravel()
         for letter, axes, (header, _), part in zip("abcd", grid, panels, parts, strict=False):
             fill(axes, header, part, look)
@@ -114,7 +122,11 @@ def draw_paper(paths: Sequence[Path], stem: Path) -> list[Path]:
         for axes in grid[len(panels) :]:
             axes.set_visible(False)
         figure.legend(
-            handles=entries, loc="outside lower center", ncols=2, title=str(panels[0][0]["arxiv"]), **_LEGEND
+            handles=entries,
+            loc="outside lower center",
+            ncols=2,
+            title=caption([header for header, _ in panels]),
+            **_LEGEND,
         )
         return style.save(figure, stem)
 
@@ -125,6 +137,25 @@ _LEGEND: dict[str, Any] = {
     "columnspacing": 1.2,
     "labelspacing": 0.35,
 }
+
+
+def caption(headers: Sequence[dict[str, Any]]) -> str:
+    """The paper, the parameters that no panel varies otherwise, and what is drawn how."""
+    values: dict[str, Any] = {}
+    for header in headers:
+        values |= header["parameters"]
+    shown = [
+        f"{symbol} = {values[name]:g}" for name, symbol in _SYMBOLS.items() if values.get(name) is not None
+    ]
+    lines = [", ".join([str(headers[0]["arxiv"]), *shown])]
+    marked = "Vertical line: the paper's value. " if any("marked" in header for header in headers) else ""
+    lines.append(f"{marked}Shaded: certified interval. Wide and pale: below another curve.")
+    if any(header["panel"] == "tradeoff" for header in headers):
+        lines.append(
+            "(d) Exact rungs that are a composition: their own curve. All others: the lower one that their "
+            "(ε, δ) implies."
+        )
+    return "\n".join(lines)
 
 
 def fill(

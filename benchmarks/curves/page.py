@@ -31,7 +31,7 @@ _HOW_TO_READ = """
 <em>repaired</em> (dash-dotted), and numerically <em>exact</em> (solid). An exact value is a certified
 interval, drawn as a band; it is mostly thinner than the line. The legend names the threat model of every
 rung: numbers of different threat models are shown side by side and are not bounds on one another. A thin
-vertical line marks the paper's own value.</p>
+vertical line marks the paper's own value, where it has one.</p>
 """
 
 
