@@ -53,7 +53,7 @@ def test_one_object_on_stdout_and_the_certificate_before_the_start(tmp_path: Pat
 def test_dirichlet_says_what_is_covered(tmp_path: Path) -> None:
     done = command(f"train dirichlet {SHORT} --epsilon 8 --accountant printed --out {tmp_path / 'run'}")
     assert done.returncode == 0, done.stderr
-    sentence = "What paper A's certificate covers is rho, the Dirichlet draws of the sampled records, and not"
+    sentence = "What the certificate of arXiv 2607.19580 covers is rho, the Dirichlet draws of the sampled"
     assert sentence in done.stderr[: done.stderr.index("0/30")] and sentence in done.stdout
     assert "scaling chosen as the paper does: its rule gives epsilon" in done.stderr
     assert "repaired conversion" in done.stderr
