@@ -82,7 +82,8 @@ def dirichlet(scaling: float, *, offset: float, sampler: Poisson, num_classes: i
         rung="exact, visible coins (dirichlet ladder)",
         statement=(
             "What the certificate of arXiv 2607.19580 covers is rho, the Dirichlet draws of the sampled "
-            "records, and not the trained weights: their update contains the network's Jacobian at the raw record."
+            "records, and not the trained weights: their update contains the network's Jacobian at the raw "
+            "record."
         ),
         covers_weights=False,
     )
