@@ -14,29 +14,32 @@ Expected:      aimed at is "clipped" over non-private at most 1.15 (mlp), 1.8 (c
 
 from __future__ import annotations
 
-import csv
 import dataclasses
+import datetime
+import importlib.metadata
 import importlib.util
 import json
 import os
+import platform
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import matplotlib.figure
 import optax
 from absl import app, flags, logging
 from flax import linen as nn
 from jax import Array
 
+from exactdp.benchmarks.curves import store, style
 from exactdp.mechanisms import clipping, noise
 
 TARGETS = {"mlp": (1.15, 1.2), "cnn": (1.8, None), "wrn": (1.2, 1.5), "gpt": (1.1, 1.2)}
 _CLIP_NORM, _NOISE, _RATE = 1.0, 1.0, 0.1
+_COLOURS = (style.BLUE, style.VERMILLION, style.GREY, style.GREEN)
 
 
 class Perceptron(nn.Module):
@@ -278,27 +281,49 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def write(rows: Sequence[Row], directory: Path) -> None:
-    """training_speed.csv and the figure in both formats."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "training_speed.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(Row)])
-        writer.writeheader()
-        writer.writerows(dataclasses.asdict(row) for row in rows)
-    drawn = matplotlib.figure.Figure(figsize=(7.0, 3.0), layout="constrained")
-    left, right = drawn.subplots(1, 2)
-    names = list(dict.fromkeys(row.case for row in rows))
-    kinds = list(dict.fromkeys(row.step for row in rows if row.step != "non-private"))
-    for axes, field, title in ((left, "ratio", "time"), (right, "memory_ratio", "memory")):
-        for k, kind in enumerate(kinds):
-            found = {row.case: getattr(row, field) for row in rows if row.step == kind}
-            places = [names.index(name) + 0.8 * (k + 0.5) / len(kinds) - 0.4 for name in found]
-            axes.bar(places, list(found.values()), 0.8 / len(kinds), label=kind)
-        axes.set(xticks=range(len(names)), xticklabels=names, yscale="log", title=f"{title} / non-private")
-        axes.axhline(1.0, color="black", linewidth=0.5)
-    left.legend(fontsize="small")
-    for suffix in ("pdf", "png"):
-        drawn.savefig(directory / f"training_speed.{suffix}")
+def header(*, repeats: int) -> dict[str, object]:
+    """What the timings depend on."""
+    return {
+        "libraries": {name: importlib.metadata.version(name) for name in ("jax", "flax", "optax")},
+        "device": jax.devices()[0].device_kind,
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "threads": "one",
+        "repeats": repeats,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "python": platform.python_version(),
+    }
+
+
+def write(rows: Sequence[Row], directory: Path, about: Mapping[str, object]) -> list[Path]:
+    """training_speed.csv and the figure in both formats; returns their paths."""
+    path = store.prepare_directory("out", directory) / "training_speed.csv"
+    names = [field.name for field in dataclasses.fields(Row)]
+    store.write_csv(path, about, names, [[getattr(row, name) for name in names] for row in rows])
+    return [path, *draw(path)]
+
+
+def draw(path: Path) -> list[Path]:
+    """Draws the CSV file: time and memory of the private steps over those of the non-private one."""
+    about, rows = store.read_csv(path)
+    cases = list(dict.fromkeys(row["case"] for row in rows))
+    kinds = list(dict.fromkeys(row["step"] for row in rows if row["step"] != "non-private"))
+    with style.context():
+        figure = style.new_figure(style.PAGE, 2.8)
+        left, right = figure.subplots(1, 2)
+        for axes, field, what in ((left, "ratio", "time"), (right, "memory_ratio", "memory")):
+            for k, kind in enumerate(kinds):
+                found = {row["case"]: float(row[field]) for row in rows if row["step"] == kind}
+                places = [cases.index(name) + 0.8 * (k + 0.5) / len(kinds) - 0.4 for name in found]
+                bars = axes.bar(places, list(found.values()), 0.8 / len(kinds), color=_COLOURS[k], label=kind)
+                axes.bar_label(bars, [f"{value:.3g}" for value in found.values()], fontsize=5.0)
+            axes.set(xticks=range(len(cases)), xticklabels=cases, yscale="log")
+            axes.set_ylabel(f"{what} over the non-private step's")
+            axes.axhline(1.0, color=style.BLACK, linewidth=0.6)
+        handles, labels = left.get_legend_handles_labels()
+        title = f"{about['device']}, {about['threads']} thread, {about['date']}"
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(kinds), title=title)
+        return style.save(figure, path.with_suffix(""))
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -313,7 +338,7 @@ def main(arguments: Sequence[str]) -> None:
     for name in given.cases:
         rows.extend(measure(case(name), given.steps, repeats=given.repeats))
         logging.info("%s done", name)
-    write(rows, Path(given.out))
+    write(rows, Path(given.out), header(repeats=given.repeats))
     print(json.dumps([dataclasses.asdict(row) for row in rows]) if given.json else table(rows))
 
 

@@ -13,7 +13,7 @@ def test_measures_and_writes(tmp_path):
     )
     assert [row.step for row in rows] == ["non-private", "clipped", "ours", "vmap"]
     assert all(row.milliseconds > 0 and row.ratio > 0 and row.megabytes > 0 for row in rows)
-    training_speed.write(rows, tmp_path / "speed")
+    training_speed.write(rows, tmp_path / "speed", training_speed.header(repeats=1))
     assert {p.suffix for p in (tmp_path / "speed").iterdir()} == {".csv", ".pdf", ".png"}
     assert "aimed at 1.15" in training_speed.table(rows)
 
