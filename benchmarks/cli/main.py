@@ -19,6 +19,8 @@ from typing import Protocol
 from absl import app
 from absl.flags import argparse_flags
 
+from exactdp import __version__
+
 COMMANDS = ("epsilon", "delta", "tradeoff", "calibrate", "ladder", "curves", "check", "train")
 
 
@@ -47,6 +49,7 @@ def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         description="Differential privacy bounds as printed, beside numerically exact ones.",
         allow_abbrev=False,
     )
+    top.add_argument("--version", action="version", version=f"exactdp {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
     for name in COMMANDS:
         module: Command = importlib.import_module(f"exactdp.benchmarks.cli.{name}")  # type: ignore[assignment]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from exactdp import __version__
 from exactdp.benchmarks.cli import main
 
 SAMPLED = ("--noise_multiplier", "1", "--sampling_probability", "0.01", "--num_steps", "1000")
@@ -167,3 +168,8 @@ def test_nothing_heavy_is_imported_by_the_accountants_commands() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_version() -> None:
+    done = command("--version")
+    assert (done.returncode, done.stdout) == (0, f"exactdp {__version__}\n")
