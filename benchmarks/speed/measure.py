@@ -17,6 +17,7 @@ from typing import Any
 from exactdp.benchmarks.speed.cases import Case
 
 OURS = "exactdp"
+_FEW = 10  # steps up to which a coarse lattice is quicker than a contour
 WORKER = Path(__file__).with_name("worker.py")
 _ONE_THREAD = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMEXPR_NUM", "RAYON_NUM", "VECLIB_MAXIMUM")
 
@@ -145,13 +146,14 @@ def matched_tolerance(case: Case, peer_error: float, ours: Job) -> float | None:
     """The width to ask exactdp for so that its error is at most the peer's; None where its default serves.
 
     Half-decades, so that several peers share a run. The default serves where it was already that narrow and
-    the engine had no cheaper way: a contour or closed form accurate to rounding.
+    the engine had no cheaper way: a contour or closed form accurate to rounding, over more than a few steps.
     """
     if case.query == "delta_curve":
         return None
     low, high = ours.lower(), ours.upper()
     size = max(abs(peer_error), 1e-12)
-    if isinstance(low, float) and isinstance(high, float):
+    few = 1 < case.num_steps <= _FEW
+    if not few and isinstance(low, float) and isinstance(high, float):
         if high - low <= min(size, 1e-9 * max(abs(high), 0.01)):
             return None
     tolerance = 10.0 ** (0.5 * math.floor(2.0 * math.log10(size) + 1e-9))
