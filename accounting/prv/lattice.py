@@ -31,6 +31,7 @@ from exactdp.accounting.prv.saddle import EPS, Components, Saddle
 from exactdp.accounting.prv.transform import Chernoff, Composition, Measure, Transform
 
 _COARSE = 2048  # number of cells from which the orders and the periods are chosen
+_MOST_NODES = 2**22  # of a layer: half a gigabyte
 _CLOSEST = 2e-4  # of the orders that bound the aliasing: two large losses may weigh no less than one
 _NEGLIGIBLE = -23.0  # log of the share of delta below which a layer is only bounded
 _LAYERS_APART = 7.0  # log of the share of delta below which a layer has no say in the cells' widths
@@ -200,6 +201,8 @@ class Plan:
                 rough, at, epsilon=epsilon, span=span, log_target=at.log_size - 27.0 - max(loss, 0.0)
             )
             size = 2 * max(2**9, fft.next_fast_len(math.ceil(0.5 * period / step), real=True))
+            if size > _MOST_NODES:
+                raise Unsuitable("a layer needs too many nodes")
             eta = _eta(step, loss)
             for parts, measure in zip((above, below), measures, strict=True):
                 if measure is not None:
