@@ -48,6 +48,30 @@ class Sampler(Protocol):
         ...
 
 
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What samplers of batches of at most one size have in common.
+
+    Args:
+      num_records: n, from 1 to 2^30.
+      batch_size: from 1 to n; slots of a batch.
+
+    Raises:
+      ValueError: an argument is out of its range.
+    """
+
+    num_records: int
+    batch_size: int
+
+    def __post_init__(self) -> None:
+        require_part(self.num_records, self.batch_size)
+
+    @property
+    def capacity(self) -> int:
+        """Slots of a batch."""
+        return self.batch_size
+
+
 def local_part(batch: Batch, *, start: int | Array, stop: int | Array) -> Batch:
     """The part of a global batch whose records are in [start, stop), for a process that holds those.
 

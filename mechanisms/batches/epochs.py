@@ -10,12 +10,11 @@ import jax
 from exactdp.accounting import validate
 from exactdp.accounting.pairs.base import Pair
 from exactdp.accounting.prv import Composition
-from exactdp.mechanisms.batches import batch
-from exactdp.mechanisms.batches.batch import Batch
+from exactdp.mechanisms.batches.batch import Batch, Part
 
 
 @dataclasses.dataclass(frozen=True)
-class Epochs(abc.ABC):
+class Epochs(Part, abc.ABC):
     """Batches of a partition of the records, B = ceil(n / batch_size) of them an epoch.
 
     Args:
@@ -25,17 +24,6 @@ class Epochs(abc.ABC):
     Raises:
       ValueError: an argument is out of its range.
     """
-
-    num_records: int
-    batch_size: int
-
-    def __post_init__(self) -> None:
-        batch.require_part(self.num_records, self.batch_size)
-
-    @property
-    def capacity(self) -> int:
-        """Slots of a batch."""
-        return self.batch_size
 
     @property
     def num_batches(self) -> int:

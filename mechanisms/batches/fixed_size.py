@@ -16,12 +16,12 @@ from exactdp.accounting.prv import Composition
 from exactdp.accounting.sampling import fixed_size
 from exactdp.accounting.sampling.visible import PoissonVisible
 from exactdp.mechanisms import keys
-from exactdp.mechanisms.batches import batch, selection
-from exactdp.mechanisms.batches.batch import Batch
+from exactdp.mechanisms.batches import selection
+from exactdp.mechanisms.batches.batch import Batch, Part
 
 
 @dataclasses.dataclass(frozen=True)
-class FixedSize:
+class FixedSize(Part):
     """A uniformly random set of m of n records, drawn anew and independently at every step.
 
     The m records with the smallest of independent 64-bit uniform numbers; that two numbers agree where it
@@ -34,17 +34,6 @@ class FixedSize:
     Raises:
       ValueError: an argument is out of its range.
     """
-
-    num_records: int
-    batch_size: int
-
-    def __post_init__(self) -> None:
-        batch.require_part(self.num_records, self.batch_size)
-
-    @property
-    def capacity(self) -> int:
-        """m: every slot holds a record."""
-        return self.batch_size
 
     @property
     def sampling_probability(self) -> float:
