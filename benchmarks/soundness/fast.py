@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+from collections.abc import Iterator
 from typing import Any
 
 from flint import arb
@@ -25,26 +27,37 @@ def fast_reference(
       delta: a decimal string in (0, 1).
       seconds: give up after this much processor time (main thread only: a timer signal is used).
     """
+    try:
+        with _limited(seconds):
+            return _reference(mechanisms, delta)
+    except (_ExpiredError, ArithmeticError, ValueError, MemoryError, IndexError):
+        return None
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
     old_limit, old_handler = contour.WORK_LIMIT[""], signal.signal(signal.SIGPROF, _expired)
     contour.limit_work(FAST_WORK)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
-        reference = Reference(mechanisms, FAST_DIGITS)
-        if reference.method == "contour" and all(_float_route(m) for m in mechanisms):
-            quick = _float_reference(mechanisms, delta, reference.replace)
-            if quick is not None:
-                return quick
-        value = reference.epsilon(delta).epsilon
-        error = 1e-13
-        if reference.method == "nested quadrature" and value.is_finite() and value > 0:
-            again = Reference(mechanisms, FAST_DIGITS, vary=0.87).epsilon(delta).epsilon
-            error = max(error, 10 * abs(float((again - value) / value)))
-    except (ArithmeticError, ValueError, MemoryError, IndexError):
-        return None
+        yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         signal.signal(signal.SIGPROF, old_handler)
         contour.limit_work(old_limit)
+
+
+def _reference(mechanisms: list[dict[str, Any]], delta: str) -> tuple[str, float] | None:
+    reference = Reference(mechanisms, FAST_DIGITS)
+    if reference.method == "contour" and all(_float_route(m) for m in mechanisms):
+        quick = _float_reference(mechanisms, delta, reference.replace)
+        if quick is not None:
+            return quick
+    value = reference.epsilon(delta).epsilon
+    error = 1e-13
+    if reference.method == "nested quadrature" and value.is_finite() and value > 0:
+        again = Reference(mechanisms, FAST_DIGITS, vary=0.87).epsilon(delta).epsilon
+        error = max(error, 10 * abs(float((again - value) / value)))
     if not value.is_finite():
         return ("inf", 0.0) if value > 0 else ("0", 0.0)
     if value > 0 and max(error, float(value.rad()) / float(value.mid())) > TOLERANCE:
@@ -76,5 +89,9 @@ def _float_reference(
     return repr(epsilon), error / epsilon
 
 
+class _ExpiredError(Exception):
+    """No ArithmeticError: a route that gives up must not take it for its own and let the next one start."""
+
+
 def _expired(*_: object) -> None:
-    raise contour.OutOfReachError("took too long")
+    raise _ExpiredError
