@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -110,6 +111,11 @@ class Law(abc.ABC):
     @property
     def gaussian_mu(self) -> float | None:
         """mu where the law is that of N(mu, 1) against N(0, 1); such laws compose in closed form."""
+        return None
+
+    @property
+    def laplace_width(self) -> Fraction | None:
+        """The largest loss where the law is that of a Laplace release; equal ones compose in closed form."""
         return None
 
     @property

@@ -8,6 +8,7 @@ direction (Q against (1-q)Q + qP) has loss -log w(u). Source: Zhu, Dong and Wang
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 from scipy import special
@@ -67,6 +68,10 @@ class MappedLaw(Law):
     @property
     def gaussian_mu(self) -> float | None:
         return self.pair.gaussian_mu if self.q == 1.0 else None
+
+    @property
+    def laplace_width(self) -> Fraction | None:
+        return self.pair.laplace_width if self.q == 1.0 else None
 
     @property
     def binary(self) -> tuple[Atom, Atom] | None:

@@ -10,6 +10,7 @@ import abc
 import dataclasses
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -141,6 +142,11 @@ class Pair(abc.ABC):
     @property
     def gaussian_mu(self) -> float | None:
         """mu where the pair is as N(mu, 1) against N(0, 1); such pairs compose in closed form."""
+        return None
+
+    @property
+    def laplace_width(self) -> Fraction | None:
+        """The largest loss where the pair is that of a Laplace release; equal ones compose in closed form."""
         return None
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -45,6 +46,10 @@ class Laplace(base.Pair):
     def width(self) -> float:
         """c, the largest loss: one release is pure DP with this epsilon."""
         return self.sensitivity / self.noise_multiplier
+
+    @property
+    def laplace_width(self) -> Fraction | None:
+        return Fraction(self.sensitivity) / Fraction(self.noise_multiplier)
 
     @property
     def symmetric(self) -> bool:

@@ -1,4 +1,4 @@
-"""Closed forms: one step, Gaussians without sampling, and steps with two possible losses."""
+"""Closed forms: one step, Gaussians or Laplaces without sampling, and steps with two possible losses."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import functools
 import math
 from collections.abc import Callable
 
+from exactdp.accounting.interval import Interval
 from exactdp.accounting.laws.law import Law
 from exactdp.accounting.pairs.gaussian import Gaussian
-from exactdp.accounting.prv import binomial
+from exactdp.accounting.prv import binomial, laplace
 from exactdp.accounting.prv.saddle import EPS, Components
 
-_BEYOND = 0.02  # share of the bracket
+_BEYOND = 1e-3  # share of the last move
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,52 +23,75 @@ class Closed:
     Attributes:
       value: epsilon -> (delta, bound of its absolute error).
       supremum: loss that is never exceeded, unless infinite with the probability delta(inf).
+      start: > 0, where the search for an epsilon begins.
     """
 
     value: Callable[[float], tuple[float, float]]
     supremum: float
+    start: float = 1.0
 
     def ends(self, epsilon: float) -> tuple[float, float]:
         """Certified lower and upper end of delta(epsilon)."""
         value, error = self.value(epsilon)
         return max(value - error, 0.0), min(value + error, 1.0)
 
-    def invert(self, delta: float, *, upper: bool) -> float:
-        """Smallest epsilon >= 0 whose upper (lower) end of delta is <= `delta`, to the last digits."""
+    def invert(self, delta: float) -> Interval:
+        """The smallest epsilon >= 0 with delta(epsilon) <= `delta`, to the last digits."""
+        upper = self._root(delta, 1, self.start)
+        if not 0.0 < upper < math.inf:
+            return Interval(0.0 if upper == 0.0 else self._root(delta, 0, self.start), upper, "closed form")
+        step = 2.0 * math.ulp(upper)
+        while step < upper:
+            if self.ends(upper - step)[0] > delta:
+                return Interval(upper - step, upper, "closed form")
+            step *= 4.0
+        return Interval(self._root(delta, 0, upper), upper, "closed form")
+
+    def _root(self, delta: float, side: int, start: float) -> float:
+        """Where the upper (side 1) or lower (0) end of delta(epsilon) crosses `delta`, on its safe side."""
         log_delta = math.log(delta)
 
         def excess(epsilon: float) -> float:
-            end = self.ends(epsilon)[1 if upper else 0]
+            end = self.ends(epsilon)[side]
             found = math.log(end) - log_delta if end > 0.0 else -math.inf
             # The sign is that of the values themselves: a difference of logarithms may err by rounding.
             return min(found, 0.0) if end <= delta else max(found, math.ulp(0.0))
 
-        above = excess(0.0)
-        if above <= 0.0:
-            return 0.0
-        low, high = 0.0, 1.0
-        while (below := excess(high)) > 0.0:
+        low, high, above, below = 0.0, start, math.inf, excess(start)
+        while below > 0.0:
             low, high, above = high, 2.0 * high, below
+            below = excess(high)
             if high > 1e15:
-                return math.inf if upper else low
-        # False position, aimed a little beyond the root to move both ends; every fourth step bisects.
-        for step in range(400):
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                break
-            share = 0.5
-            if math.isfinite(below) and step % 4 < 3:
-                share = above / (above - below)
-                share += _BEYOND if share < 0.5 else -_BEYOND
-            trial = low + share * (high - low)
-            if not low < trial < high:
-                trial = middle
+                return math.inf if side else low
+        for trial in (0.5 * high, 0.0):
+            if above == math.inf:
+                value = excess(trial)
+                if value > 0.0:
+                    low, above = trial, value
+                else:
+                    high, below = trial, value
+        if above == math.inf:
+            return 0.0
+        # Secants through the ends of the bracket's last moves, aimed a little beyond the root so that the far
+        # end moves as well; where that does not shrink the bracket fast, bisection.
+        near, far = sorted(((low, above), (high, below)), key=lambda point: abs(point[1]))
+        slow = 0
+        while low < (middle := 0.5 * (low + high)) < high and high - low > 2.0 * math.ulp(high):
+            trial, size, slow = middle, high - low, slow + 1
+            if slow < 3 and math.isfinite(far[1]) and near[1] != far[1]:
+                root = near[0] - near[1] * (near[0] - far[0]) / (near[1] - far[1])
+                aside = max(_BEYOND * abs(root - near[0]), math.ulp(high))
+                root += aside if root < middle else -aside
+                trial = root if low < root < high else middle
             value = excess(trial)
             if value <= 0.0:
-                high, below = trial, value
+                high = trial
             else:
-                low, above = trial, value
-        return high if upper else low
+                low = trial
+            if slow > 2 or high - low < 0.25 * size:
+                slow = 0
+            near, far = sorted(((trial, value), near), key=lambda point: abs(point[1]))
+        return high if side else low
 
 
 def find(components: Components) -> Closed | None:
@@ -83,6 +107,9 @@ def find(components: Components) -> Closed | None:
     law, count = components[0]
     if count == 1:
         return one_step(law)
+    if law.laplace_width is not None:
+        value = laplace.hockey_stick(law.laplace_width, count)
+        return None if value is None else Closed(value, count * law.support[1], 0.5 * count * law.support[1])
     return _binomial(law, count)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from exactdp.accounting.prv.saddle import EPS, Components, Saddle
 
 _MAX_NODES, _MAX_SMOOTHED = 100_000, 400_000
 _MAX_WORK, _MAX_SMOOTHED_WORK = 10_000_000_000, 40_000_000
+_MOST_TERMS = 200_000  # held at once
 _DIRECT = 700  # what a transform costs for each node of either kind, in products
 _MOST = 2e5  # largest order tried where the orders have no limit
 
@@ -62,6 +64,7 @@ def find(
     log_delta: float | None = None,
     epsilon: float | None = None,
     share: float = 1.0,
+    enough: Callable[[Cumulants], bool] | None = None,
 ) -> Cumulants:
     """The cumulants near the saddle point that belongs to a delta, or to an epsilon.
 
@@ -71,6 +74,7 @@ def find(
       epsilon: the epsilon wanted.
       share: largest share of the limit of the orders to be used. Near the limit the moment comes from a
         far tail that needs many nodes; a smaller order serves where the scale it loses can be spared.
+      enough: the search ends where this says so.
     """
 
     def excess(at: Cumulants) -> float:
@@ -84,6 +88,7 @@ def find(
         limit,
         excess,
         most=share * limit if limit < math.inf else _MOST,
+        enough=enough,
     )
 
 
@@ -188,19 +193,36 @@ class Contour:
         weight[0] *= 0.5
         self._y, self._z = y, z
         self._g = weight * np.exp(log_m) / (z * (z + 1.0))
+        self._moved = 4 * EPS * float(y @ np.abs(self._g))  # by which the terms err for each unit of epsilon
+        self._known: dict[float, tuple[float, float, float]] = {}
         self._rounding = saddle.lost(weight / np.abs(z * (z + 1.0)), log_m.real, relative, bound)
         self._density_error = saddle.lost(weight, log_m.real, relative, bound) if self._eta else 0.0
 
+    def prepare(self, epsilons: Sequence[float]) -> None:
+        """Evaluates the sums at the first of many points at once, for `log_delta` to find."""
+        size = max(1, _MOST_TERMS // len(self._g))
+        for start in range(0, min(len(epsilons), 4 * size), size):
+            block = epsilons[start : start + size]
+            self._known.update(zip(block, self._sums(np.array(block)), strict=True))
+
+    def _sums(self, epsilons: Array) -> list[tuple[float, float, float]]:
+        """delta over exp(K - order * epsilon), and its derivative and the density likewise."""
+        terms = self._g * np.exp(np.outer(epsilons - self._center, -1j * self._y))
+        density = np.zeros(len(epsilons))
+        if self._eta:
+            density = (terms * (self._z * (self._z + 1.0))).real.sum(axis=1)
+        values, slopes = terms.real.sum(axis=1), -(terms @ self._z).real
+        return list(zip(values.tolist(), slopes.tolist(), density.tolist(), strict=True))
+
     def log_delta(self, epsilon: float, *, upper: bool) -> tuple[float, float]:
         at, t = self._at, self._at.order
-        terms = self._g * np.exp(-1j * self._y * (epsilon - self._center))
-        value = float(terms.real.sum())
-        slope = -float((self._z * terms).real.sum())
-        error = math.exp(self._log_rest) + self._rounding
-        error += 4 * EPS * abs(epsilon - self._center) * float(self._y @ np.abs(self._g))
+        if epsilon not in self._known:
+            self._known = {epsilon: self._sums(np.array([epsilon]))[0]}  # both ends are asked for in turn
+        value, slope, density = self._known[epsilon]
+        error = math.exp(self._log_rest) + self._rounding + abs(epsilon - self._center) * self._moved
         if not upper:
             if self._eta:
-                density = float((terms * self._z * (self._z + 1.0)).real.sum()) + self._density_error
+                density += self._density_error
                 density += math.exp(self._log_rest) / self._eta**2
                 error += self._eta**2 * math.exp(self._eta**2 / 8.0) * max(density, 0.0)
             error += math.exp(min(self._alias.log_error(epsilon, self._period), 700.0))

@@ -36,7 +36,8 @@ def delta_curve_of(
     name = ""
     bounds = _chernoff_bounds(components) if any(floor > 0.0 for floor in floors) else [(0.0, 0.0)]
     floor_at = dict(zip(points, floors, strict=True))
-    for e in sorted(set(points)):
+    ordered = sorted(set(points))
+    for index, e in enumerate(ordered):
         if e >= top - 1e-12 * (1.0 + abs(top)):
             # delta(e) <= 1 - e^{e - top} beside the infinite losses; the losses are rounded.
             rest = max(top + 1e-14 * (1.0 + abs(top)) - e, 0.0)
@@ -51,7 +52,7 @@ def delta_curve_of(
         if infinite + bound < floor_at[e]:
             results[e] = Interval(0.0, infinite + bound, "contour")
             continue
-        curve, results[e] = _at(components, e, engine)
+        curve, results[e] = _at(components, e, engine, ordered[index:])
         name = results[e].engine
     return [results[e] for e in points]
 
@@ -85,8 +86,10 @@ def _exp(x: float, *, upper: bool) -> float:
     return math.nextafter(value, math.inf) if upper else max(math.nextafter(value, 0.0), 0.0)
 
 
-def _at(components: Components, e: float, engine: Engine) -> tuple[Curve | None, Interval]:
-    """delta(e), and the curve that gave it if it may serve at other epsilons too."""
+def _at(
+    components: Components, e: float, engine: Engine, points: Sequence[float]
+) -> tuple[Curve | None, Interval]:
+    """delta(e), and the curve that gave it if it may serve at the other `points` too."""
     best = Interval(0.0, 1.0, "lattice")
     curve: Curve | None = None
     if engine in ("auto", "lattice") and sum(n for _, n in components) == 2:
@@ -99,7 +102,7 @@ def _at(components: Components, e: float, engine: Engine) -> tuple[Curve | None,
             return curve, best
     if engine in ("auto", "contour"):
         try:
-            return _by_contour(components, e)
+            return _by_contour(components, e, points)
         except Unsuitable:
             if engine == "contour":
                 raise
@@ -120,13 +123,14 @@ def _at(components: Components, e: float, engine: Engine) -> tuple[Curve | None,
     return None, best
 
 
-def _by_contour(components: Components, e: float) -> tuple[Curve, Interval]:
+def _by_contour(components: Components, e: float, points: Sequence[float]) -> tuple[Curve, Interval]:
     at = contour.find(components, epsilon=e)
     try:
         curve = contour.Contour(components, at, epsilon=e, log_tolerance=LOG_TOLERANCE)
     except Unsuitable:
         eta = smoothing(1e-7 / (at.order + 1.0), at.order)
         curve = contour.Contour(components, at, epsilon=e, log_tolerance=LOG_TOLERANCE, eta=eta)
+    curve.prepare(points)
     found = _ends(curve, e, "contour", tolerance=1e-3)
     if found is None:
         raise Unsuitable("the contour is not accurate enough")

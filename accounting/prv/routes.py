@@ -17,6 +17,10 @@ Engine = Literal["auto", "closed form", "contour", "lattice"]
 LOG_TOLERANCE = math.log(1e-11)
 """Of the relative error of delta aimed at."""
 
+_ROUGHEST = math.log(1e-2)
+"""The largest one, where a wide interval is asked for."""
+
+_SHARE = 0.05  # of the tolerance, that the contour's errors may take
 _LEAST_TOLERANCE = math.log(1e-19)  # of the contour's scale: rounding is far above
 _FIRST, _LAST = 13, 21  # log2 of the lattice sizes tried
 _LOOSE, _FIRST_LOOSE = 1e-4, 11  # a tolerance for which a smaller size may do, and that size
@@ -43,7 +47,7 @@ def epsilon_of(
     if engine in ("auto", "closed form"):
         form = closed.find(components)
         if form is not None:
-            return Interval(form.invert(delta, upper=False), form.invert(delta, upper=True), "closed form")
+            return form.invert(delta)
         if engine == "closed form":
             raise ArithmeticError("this composition has no closed form")
     cap = _cap(components, delta)
@@ -71,7 +75,7 @@ def _by_sum(
     floor: float,
 ) -> Interval | None:
     """Two steps, one's delta summed over the other's losses, on ever finer grids."""
-    single = max(closed.one_step(law).invert(delta, upper=True) for law, _ in components)
+    single = max(closed.one_step(law).invert(delta).upper for law, _ in components)
     start, size, best = min(single, cap), _FIRST_NESTED, None
     while size <= _LAST_NESTED:
         curve = nested.Nested(components, epsilon=start, log_delta=log_delta, cells=2**size)
@@ -133,21 +137,30 @@ def _by_contour(components: Components, log_delta: float, tolerance: float | Non
     best: Interval | None = None
     bounded = math.isfinite(saddle.order_limit(components))
     for share in (0.8, 0.95, 0.999) if bounded else (1.0,):
-        at = contour.find(components, log_delta=log_delta, share=share)
+        at = contour.find(
+            components,
+            log_delta=log_delta,
+            share=share,
+            enough=lambda at: _chernoff(components, at, log_delta) <= floor,
+        )
         most = _chernoff(components, at, log_delta)
         if most <= floor:  # the other direction is certainly the worse: no contour is needed
             return Interval(0.0, most, "contour")
-        for _ in range(2):
+        # A relative error of delta moves epsilon by about that over the order.
+        rough = LOG_TOLERANCE if tolerance is None else math.log(_SHARE * tolerance * at.order)
+        for log_accuracy in (min(max(LOG_TOLERANCE, rough), _ROUGHEST), LOG_TOLERANCE):
             start = best.upper if best is not None else contour.start(at, log_delta)
             # What the contour's scale exceeds delta by has to come out of its errors.
             loss = max(0.0, at.log_moment - at.order * start + at.log_size - log_delta)
             try:
-                found = _contour_at(components, at, start, log_delta, tolerance, LOG_TOLERANCE - loss)
+                found = _contour_at(components, at, start, log_delta, tolerance, log_accuracy - loss)
             except Unsuitable:
                 break
             best = found if best is None else best.intersect(found)
-            if not bounded or best.width <= (tolerance or 1e-6 * max(best.upper, 0.01)):
+            if best.width <= (tolerance or math.inf if not bounded else _wanted(best, tolerance)):
                 return best
+        if best is not None and not bounded:
+            return best
     if best is None:
         raise Unsuitable("no order gives a contour")
     return best

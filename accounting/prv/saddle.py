@@ -63,6 +63,7 @@ def find_order(
     *,
     tolerance: float = 0.1,
     most: float = math.exp(12.0),
+    enough: Callable[[S], bool] | None = None,
 ) -> S:
     """The saddle at which the increasing function `excess` crosses zero, about.
 
@@ -75,6 +76,7 @@ def find_order(
       excess: increasing along the orders.
       tolerance: the search ends where `excess` is this near zero.
       most: largest order to be used.
+      enough: the search ends where this says so.
 
     Raises:
       Unsuitable: the limit is next to nothing.
@@ -94,6 +96,8 @@ def find_order(
     low_value = high_value = 0.0
     here = at(order(x))
     for _ in range(40):
+        if enough is not None and enough(here):
+            break
         value = excess(here)
         if value > 0:
             high, high_value = x, value
@@ -131,26 +135,35 @@ class Alias:
     order: float
     log_moment: float
     bounds: tuple[tuple[float, float], ...]
+    _known: dict[float, tuple[list[tuple[float, float]], list[tuple[float, float]]]] = dataclasses.field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def log_error(self, epsilon: float, period: float) -> float:
         """log of the bound, over exp(K - order * epsilon)."""
-        below, above = self._sides(epsilon, period)
-        return float(np.logaddexp(below[0], above[0]))
+        ends = [min([a - x * epsilon for x, a in side], default=math.inf) for side in self._lines(period)]
+        low, high = min(ends), max(ends)
+        return high if high == math.inf else high + math.log1p(math.exp(low - high))
 
     def best_orders(self, epsilon: float, period: float) -> list[float]:
         """The orders, one on each side, that give the bound."""
-        return [side[1] for side in self._sides(epsilon, period)]
+        return [
+            self.order + min((a - x * epsilon, x) for x, a in side)[1] if side else 0.0
+            for side in self._lines(period)
+        ]
 
-    def _sides(self, epsilon: float, period: float) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Least log of the bound below and above the order, each with the order that gives it."""
-        best = {True: (math.inf, 0.0), False: (math.inf, 0.0)}
-        scale = self.log_moment - self.order * epsilon
-        for s, log_bound in self.bounds:
-            fall = abs(s - self.order) * period
-            if fall > 1e-3:
-                value = log_bound - s * epsilon - scale - fall - math.log(-math.expm1(-fall))
-                best[s > self.order] = min(best[s > self.order], (value, s))
-        return best[False], best[True]
+    def _lines(self, period: float) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
+        """(s - order, log of the bound at epsilon = 0) of the orders s below and above."""
+        if period not in self._known:
+            found: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
+            for s, log_bound in self.bounds:
+                fall = abs(s - self.order) * period
+                if fall > 1e-3:
+                    value = log_bound - self.log_moment - fall - math.log(-math.expm1(-fall))
+                    found[s > self.order].append((s - self.order, value))
+            self._known.clear()
+            self._known[period] = found
+        return self._known[period]
 
     def period(self, epsilon: float, log_target: float, start: float) -> float:
         """A period >= `start` that brings the error to exp(log_target).

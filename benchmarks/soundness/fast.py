@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 from flint import arb
@@ -35,7 +35,7 @@ def fast_reference(
 
 
 @contextlib.contextmanager
-def _limited(seconds: float) -> Iterator[None]:
+def _limited(seconds: float) -> Generator[None]:
     old_limit, old_handler = contour.WORK_LIMIT[""], signal.signal(signal.SIGPROF, _expired)
     contour.limit_work(FAST_WORK)
     signal.setitimer(signal.ITIMER_PROF, seconds)

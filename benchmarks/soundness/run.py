@@ -57,31 +57,35 @@ def check(
     """Runs the engine on one input and compares."""
     from exactdp.accounting import prv
 
-    families = "+".join(sorted({m["family"] + "/" + m.get("coins", "none") for m in mechanisms}))
-    base = {
-        "name": name,
-        "families": families,
-        "delta": delta,
-        "truth": truth,
-        "error": error,
-        "mechanisms": json.dumps(mechanisms),
-    }
-    started = time.perf_counter()
+    row = Row(
+        name=name,
+        families="+".join(sorted({m["family"] + "/" + m.get("coins", "none") for m in mechanisms})),
+        delta=delta,
+        truth=truth,
+        error=error,
+        lower="",
+        upper="",
+        engine="",
+        verdict="unsupported",
+        seconds_engine=0.0,
+        seconds_reference=spent,
+        mechanisms=json.dumps(mechanisms),
+    )
     if not supported(mechanisms):
-        return Row(**base, lower="", upper="", engine="", verdict="unsupported", seconds_engine=0.0,
-                   seconds_reference=spent)  # fmt: skip
+        return row
+    started = time.perf_counter()
     try:
         interval = prv.epsilon(composition(mechanisms), delta=float(delta))
     except Exception as failure:  # noqa: BLE001  (an error is a result here: it is counted and written down)
-        verdict = f"error: {type(failure).__name__}: {failure}"
-        return Row(**base, lower="", upper="", engine="", verdict=verdict,
-                   seconds_engine=time.perf_counter() - started, seconds_reference=spent)  # fmt: skip
-    took = time.perf_counter() - started
+        row.verdict = f"error: {type(failure).__name__}: {failure}"
+        return row
+    finally:
+        row.seconds_engine = time.perf_counter() - started
     inside = contains(interval.lower, interval.upper, truth, error)
     wide = interval.width > 1e-3 * max(interval.upper, 0.01)
-    verdict = "miss" if not inside else "wide" if wide else "ok"
-    return Row(**base, lower=repr(interval.lower), upper=repr(interval.upper), engine=interval.engine,
-               verdict=verdict, seconds_engine=took, seconds_reference=spent)  # fmt: skip
+    row.verdict = "miss" if not inside else "wide" if wide else "ok"
+    row.lower, row.upper, row.engine = repr(interval.lower), repr(interval.upper), interval.engine
+    return row
 
 
 def _file_rows(path: str) -> list[tuple[str, list[dict[str, Any]], str, str, float]]:

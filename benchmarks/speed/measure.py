@@ -17,7 +17,6 @@ from typing import Any
 from exactdp.benchmarks.speed.cases import Case
 
 OURS = "exactdp"
-_FEW = 10  # steps up to which a coarse lattice is quicker than a contour
 WORKER = Path(__file__).with_name("worker.py")
 _ONE_THREAD = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMEXPR_NUM", "RAYON_NUM", "VECLIB_MAXIMUM")
 
@@ -145,16 +144,14 @@ def doubt(case: Case, ours: Sequence[Job], known: float | None) -> float:
 def matched_tolerance(case: Case, peer_error: float, ours: Job) -> float | None:
     """The width to ask exactdp for so that its error is at most the peer's; None where its default serves.
 
-    Half-decades, so that several peers share a run. The default serves where it was already that narrow and
-    the engine had no cheaper way: a contour or closed form accurate to rounding, over more than a few steps.
+    Half-decades, so that several peers share a run. A closed form is accurate to rounding at once.
     """
     if case.query == "delta_curve":
         return None
-    low, high = ours.lower(), ours.upper()
     size = max(abs(peer_error), 1e-12)
-    few = 1 < case.num_steps <= _FEW
-    if not few and isinstance(low, float) and isinstance(high, float):
-        if high - low <= min(size, 1e-9 * max(abs(high), 0.01)):
+    low, high = ours.lower(), ours.upper()
+    if ours.reports[0].get("engine") == "closed form" and isinstance(low, float) and isinstance(high, float):
+        if high - low <= size:
             return None
     tolerance = 10.0 ** (0.5 * math.floor(2.0 * math.log10(size) + 1e-9))
     return min(tolerance, 0.1) if case.query == "noise_multiplier" else tolerance

@@ -70,7 +70,7 @@ def test_randomised_response(delta: float) -> None:
 def _directly(pairs: list[Pair], delta: float) -> Interval:
     laws = [laws[0] for pair in pairs if (laws := pair.directions()) is not None]
     components = [(law, 1) for law in laws]
-    start = max(closed.one_step(law).invert(delta, upper=True) for law in laws)
+    start = max(closed.one_step(law).invert(delta).upper for law in laws)
     log_delta = math.log(delta)
     for _ in range(3):
         curve = nested.Nested(components, epsilon=start, log_delta=log_delta, cells=2**15)

@@ -95,10 +95,13 @@ def test_a_slow_job_is_not_repeated() -> None:
     assert {len(job.reports) for job in jobs} == {1}
 
 
-def test_matched_tolerance_serves_by_default_where_ours_is_exact() -> None:
-    ours = measure.Job(A, measure.OURS, reports=[{"status": "ok", "lower": 1.0, "upper": 1.0 + 1e-11}])
+def test_matched_tolerance_leaves_a_closed_form_alone_where_it_is_exact_enough() -> None:
+    report = {"status": "ok", "lower": 1.0, "upper": 1.0 + 1e-11, "engine": "closed form"}
+    ours = measure.Job(A, measure.OURS, reports=[report])
     assert measure.matched_tolerance(A, 1e-4, ours) is None
     assert measure.matched_tolerance(A, 1e-12, ours) == pytest.approx(1e-12)
+    contour = measure.Job(A, measure.OURS, reports=[report | {"engine": "contour"}])
+    assert measure.matched_tolerance(A, 1e-4, contour) == pytest.approx(1e-4)
 
 
 def test_error_of_a_curve_is_the_worst_relative_one() -> None:
