@@ -27,12 +27,14 @@ class Nodes:
       log_p: log of the P-weights, shape [n].
       log_alias: log of the aliasing error relative to E_P[exp(Re z L)].
       tail: what is left out, as a multiple of each term, shape [n] (zero but at the ends).
+      size: what the rounding of `log_p` is over EPS, beyond its own magnitude, shape [n].
     """
 
     loss: Array
     log_p: Array
     log_alias: float
     tail: Array
+    size: Array | float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,14 +101,38 @@ def bins(mass: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
 _LEVELS = np.array([1e-7, 1e-4, 0.01, 0.1, 0.25, 0.4])
 
 
-class Law(abc.ABC):
-    """The law of the loss of one step in one direction."""
+class Moments(abc.ABC):
+    """A measure of the finite losses of one step, of mass at most 1, as far as its moments go."""
 
     infinity_mass: float = 0.0
-    """P(L = inf)."""
+    """1 less the mass of the measure: P(L = inf), of a whole law."""
 
     missing_mass: float = 0.0
-    """Q-mass where P has none: E_P[exp(-L)] = 1 - missing_mass."""
+    """1 less the integral of exp(-L): the Q-mass where P has none, of a whole law."""
+
+    mass_error: float = 0.0
+    """Bound of the absolute errors of both."""
+
+    @property
+    @abc.abstractmethod
+    def order_limit(self) -> float:
+        """Supremum of the z with a finite integral of exp(z L)."""
+
+    def nodes(self, *, order: float, frequency: float, count: int) -> Nodes:
+        """Quadrature nodes accurate enough for `count` steps.
+
+        Raises:
+          Unsuitable: there are none.
+        """
+        raise Unsuitable(f"{type(self).__name__} offers no quadrature")
+
+    def decay(self, *, order: float, log_moment: float) -> Decay | None:
+        """Bounds of the characteristic function tilted by `order`; None where nothing is known."""
+        return None
+
+
+class Law(Moments):
+    """The law of the loss of one step in one direction."""
 
     @property
     def gaussian_mu(self) -> float | None:
@@ -133,10 +159,15 @@ class Law(abc.ABC):
     def anchor(self) -> float:
         """A finite loss near which most of the mass of a step lies, on one side of it or on both."""
 
-    @property
-    @abc.abstractmethod
-    def order_limit(self) -> float:
-        """Supremum of the z with E_P[exp(z L); L finite] < inf."""
+    def layer(self, low: float, high: float, *, power: int) -> Moments | None:
+        """The law times a smooth weight between the losses `low` and `high`; the weights of layers add up.
+
+        Args:
+          low: -inf, or where the weight rises to 1.
+          high: inf, or where the weight falls to 0: above, like e^{-power L} or faster.
+          power: >= 1, the same for all layers.
+        """
+        return None
 
     @abc.abstractmethod
     def masses(self, edges: Array) -> Masses:
@@ -145,18 +176,6 @@ class Law(abc.ABC):
     @abc.abstractmethod
     def hockey_stick(self, epsilon: float) -> tuple[float, float]:
         """delta(epsilon) of one step for any real `epsilon`, and a bound of its absolute error."""
-
-    def nodes(self, *, order: float, frequency: float, count: int) -> Nodes:
-        """Quadrature nodes accurate enough for `count` steps.
-
-        Raises:
-          Unsuitable: there are none.
-        """
-        raise Unsuitable(f"{type(self).__name__} offers no quadrature")
-
-    def decay(self, *, order: float, log_moment: float) -> Decay | None:
-        """Bounds of the characteristic function tilted by `order`; None where nothing is known."""
-        return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +203,7 @@ class Tilted:
     magnitude: float
 
 
-def tilt(law: Law, nodes: Nodes, order: float) -> Tilted:
+def tilt(law: Moments, nodes: Nodes, order: float) -> Tilted:
     """Tilts `nodes` of `law` by `order` > 0.
 
     Where the moment m is near 1 (many small steps), m - 1 is summed directly as
@@ -197,7 +216,7 @@ def tilt(law: Law, nodes: Nodes, order: float) -> Tilted:
     weight /= total
     quadrature_error = math.exp(nodes.log_alias) + float(nodes.tail @ weight)
     log_moment = peak + math.log(total)
-    magnitude = np.abs(nodes.log_p) + np.abs(order * nodes.loss)
+    magnitude = np.abs(nodes.log_p) + np.abs(order * nodes.loss) + nodes.size
     size = float(weight @ magnitude)
     error = 4 * _EPS * (size + abs(peak) + 4.0)
     small = abs(log_moment) < 0.5 and float(np.max(order * nodes.loss)) < 600.0 and nodes.loss.min() > -600.0
@@ -206,10 +225,12 @@ def tilt(law: Law, nodes: Nodes, order: float) -> Tilted:
         first, second = np.expm1(order * nodes.loss), order * np.expm1(-nodes.loss)
         infinite, missing = law.infinity_mass, law.missing_mass
         moment_less_one = float(p @ (first + second)) - infinite - order * (infinite - missing)
-        rounding = 4 * _EPS * float((p * (4.0 + np.abs(nodes.log_p))) @ (np.abs(first + second)))
+        exponent_size = 4.0 + np.abs(nodes.log_p) + nodes.size
+        rounding = 4 * _EPS * float((p * exponent_size) @ (np.abs(first + second)))
         rounding += 4 * _EPS * float(p @ (np.abs(first) + np.abs(second)))
         if infinite or missing:
             rounding += 8 * _EPS * (infinite * (1 + order) + order * missing)
+        rounding += (1 + 2 * order) * law.mass_error
         log_moment = math.log1p(moment_less_one)
         slack = math.exp(nodes.log_alias) * (1 + order)
         slack += float((nodes.tail * p) @ (1.0 + order * np.exp(-nodes.loss)))

@@ -8,14 +8,17 @@ direction (Q against (1-q)Q + qP) has loss -log w(u). Source: Zhu, Dong and Wang
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import final
 
 import numpy as np
 from scipy import special
 
-from exactdp.accounting.laws.law import Atom, Decay, Law, Nodes, bins
+from exactdp.accounting.laws.law import Atom, Decay, Law, Moments, Nodes, bins
 from exactdp.accounting.pairs.base import Array, Masses, Pair
 
+_NEAR_LIMIT = 0.97
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -27,6 +30,7 @@ def directions(pair: Pair, *, sampling_probability: float) -> tuple[Law, Law]:
     return remove, MappedLaw(pair, sampling_probability, add=True)
 
 
+@final
 class MappedLaw(Law):
     """Law of +log w(u) under (1-q)Q + qP, or of -log w(u) under Q."""
 
@@ -38,7 +42,8 @@ class MappedLaw(Law):
         self._sign = -1.0 if add else 1.0
         self._log_odds = math.inf if q == 1.0 else math.log(q) - math.log1p(-q)
 
-    def _log_w(self, u: Array) -> Array:
+    def log_w(self, u: Array) -> Array:
+        """log w(u)."""
         if self.q == 1.0:
             return np.asarray(u, dtype=np.float64)
         near = np.log1p(self.q * np.expm1(np.minimum(u, 30.0)))
@@ -46,7 +51,7 @@ class MappedLaw(Law):
             far = math.log(self.q) + u + np.log1p(np.exp(-np.maximum(u, 30.0) - self._log_odds))
         return np.where(u <= 30.0, near, far)
 
-    def _inverse(self, log_w: Array) -> Array:
+    def inverse(self, log_w: Array) -> Array:
         """u with log w(u) = log_w; -inf at or below log(1-q)."""
         if self.q == 1.0:
             return log_w
@@ -58,7 +63,7 @@ class MappedLaw(Law):
 
     @property
     def support(self) -> tuple[float, float]:
-        low, high = (float(x) for x in self._log_w(np.array(self._u_support())))
+        low, high = (float(x) for x in self.log_w(np.array(self._u_support())))
         return (-high, -low) if self.add else (low, high)
 
     def _u_support(self) -> tuple[float, float]:
@@ -78,7 +83,7 @@ class MappedLaw(Law):
         atoms, q = self.pair.binary, self.q
         if atoms is None or (self.pair.missing_mass and q < 1.0):
             return None
-        losses = self._sign * self._log_w(np.array([atoms[0][0], atoms[1][0]]))
+        losses = self._sign * self.log_w(np.array([atoms[0][0], atoms[1][0]]))
         mapped = []
         for loss, (_, p_mass, q_mass) in zip(losses, atoms, strict=True):
             mixed = (1.0 - q) * q_mass + q * p_mass
@@ -106,7 +111,7 @@ class MappedLaw(Law):
         log_w = self._sign * epsilon
         if log_w <= math.log1p(-q):
             return (0.0, 0.0) if self.add else (-math.expm1(epsilon), 4.0 * _EPS)
-        u = float(self._inverse(np.array([log_w]))[0])
+        u = float(self.inverse(np.array([log_w]))[0])
         # The preimage itself is rounded: expm1(log_w)/q loses digits near -1.
         slip = 4.0 * _EPS * (1.0 + abs(u) + (math.exp(-u) if log_w < 0.0 else 0.0))
         low, high = (self._scaled(epsilon, u + shift) for shift in (slip, -slip))
@@ -121,7 +126,7 @@ class MappedLaw(Law):
 
     def masses(self, edges: Array) -> Masses:
         q = self.q
-        u = self._inverse(self._sign * edges)
+        u = self.inverse(self._sign * edges)
         if self.add:
             u = u[::-1]
         known = np.isfinite(u)
@@ -153,7 +158,7 @@ class MappedLaw(Law):
             cosine_power=order if self.add and self.q < 1.0 else 0.0,
             log_target=44.0 + math.log1p(count),
         )
-        log_w = self._log_w(rule.u)
+        log_w = self.log_w(rule.u)
         share_low, share_high = special.expit(rule.u[[0, -1]] + self._log_odds)
         ends = rule.tails(-order * share_low, share_high) if self.add else rule.tails(0.0, 1.0 + order)
         tail = np.zeros(len(log_w))
@@ -167,22 +172,43 @@ class MappedLaw(Law):
             tail = np.append(tail, 0.0)
         return Nodes(loss, log_p, rule.log_alias, tail)
 
+    def layer(self, low: float, high: float, *, power: int) -> Moments | None:
+        if self.add or self.pair.infinity_mass or self.pair.missing_mass:
+            return None
+        from exactdp.accounting.laws import layer
+
+        return layer.Layer(self, low, high, power=power)
+
     def decay(self, *, order: float, log_moment: float) -> Decay | None:
-        cells = self.pair.density(slope=1.0 if self.add else 1.0 + order)
+        return self.decay_weighted(_no_weight, order=order, log_moment=log_moment)
+
+    def decay_weighted(
+        self, weight: Callable[[Array], tuple[Array, Array]], *, order: float, log_moment: float
+    ) -> Decay | None:
+        """`decay` of the law times a weight of u.
+
+        Args:
+          weight: log of the weight and its slope, which is monotone.
+          order: the tilt.
+          log_moment: log of the moment of the law with its weight.
+        """
+        steepest = _NEAR_LIMIT * self.pair.slope_limits[1]  # a weight may allow for larger orders
+        cells = self.pair.density(slope=1.0 if self.add else min(1.0 + order, steepest))
         if cells is None:
             return None
         u, step = cells.u, np.diff(cells.u)
         share = special.expit(u + self._log_odds)  # w'/w
-        power = -order if self.add else 1.0 + order
-        log_f = cells.log_density + power * self._log_w(u) - log_moment
+        log_weight, fall = weight(u)
+        exponent = -order if self.add else 1.0 + order
+        log_f = cells.log_density + exponent * self.log_w(u) - log_moment + log_weight
         with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
             f = np.exp(log_f)
-            slope_low, slope_high = _slopes(cells.score, power * share)
+            slope_low, slope_high = _slopes(cells.score, exponent * share, fall)
             mass = f[:-1] * np.where(np.abs(slope_low) < 1e-12, step, np.expm1(slope_low * step) / slope_low)
             # Density of the loss: g = f / |dL/du|, whose logarithmic slope is that of f less (1 - share).
             log_share = -np.log1p(np.exp(-u - self._log_odds))
             g = np.exp(log_f - log_share)
-            g_low, g_high = _slopes(cells.score, (power + 1.0) * share)
+            g_low, g_high = _slopes(cells.score, (exponent + 1.0) * share, fall)
             g_low, g_high = g_low - 1.0, g_high - 1.0
             if self.q == 1.0:
                 g_low, g_high = slope_low, slope_high
@@ -190,7 +216,7 @@ class MappedLaw(Law):
             variation = np.where(
                 (g_low >= 0) | (g_high <= 0), np.abs(np.diff(g)), g[:-1] * np.expm1(steepest * step)
             )
-        log_w = self._log_w(u)
+        log_w = self.log_w(u)
         joined = bins(np.nan_to_num(mass, nan=0.0), log_w[:-1], log_w[1:])
         if self.add:
             joined = joined[0][::-1], -joined[2][::-1], -joined[1][::-1]
@@ -200,8 +226,14 @@ class MappedLaw(Law):
         return Decay(np.minimum(mass_above[good], 1.0), 1.001 * variation_above[good], *joined)
 
 
-def _slopes(score: Array, pull: Array) -> tuple[Array, Array]:
-    """Bracket of score + pull on each cell: the score falls, the pull is monotone."""
-    low = np.minimum(pull[:-1], pull[1:]) + score[1:]
-    high = np.maximum(pull[:-1], pull[1:]) + score[:-1]
+def _no_weight(u: Array) -> tuple[Array, Array]:
+    return np.zeros_like(u), np.zeros_like(u)
+
+
+def _slopes(score: Array, *pulls: Array) -> tuple[Array, Array]:
+    """Bracket of score + pulls on each cell: the score falls, each pull is monotone."""
+    low, high = score[1:], score[:-1]
+    for pull in pulls:
+        low = low + np.minimum(pull[:-1], pull[1:])
+        high = high + np.maximum(pull[:-1], pull[1:])
     return low, high

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 
 from exactdp.accounting.interval import Interval
 from exactdp.accounting.pairs.base import Unsuitable
-from exactdp.accounting.prv import closed, contour, lattice, nested, saddle
+from exactdp.accounting.prv import closed, contour, lattice, measures, nested, saddle, split
 from exactdp.accounting.prv.routes import LOG_TOLERANCE, Engine, smoothing
 from exactdp.accounting.prv.saddle import Components, Curve
 
@@ -64,7 +65,7 @@ def _chernoff_bounds(components: Components) -> list[tuple[float, float]]:
         if order >= 0.9 * limit:
             break
         try:
-            at = contour.cumulants(components, order)
+            at = measures.cumulants(components, order)
         except Unsuitable:
             break
         bounds.append((order, at.log_moment + at.error + saddle.log_payoff_bound(order)))
@@ -101,11 +102,15 @@ def _at(
         if best.width <= _ENOUGH_SUMMED * best.upper or best.upper < _NOTHING:
             return curve, best
     if engine in ("auto", "contour"):
-        try:
+        with contextlib.suppress(Unsuitable):
             return _by_contour(components, e, points)
-        except Unsuitable:
-            if engine == "contour":
-                raise
+        with contextlib.suppress(Unsuitable):
+            by_layers = split.split(components, epsilon=e, log_delta=None, log_tolerance=LOG_TOLERANCE)
+            found = _ends(by_layers, e, "contour", tolerance=_ENOUGH)
+            if found is not None:
+                return by_layers, found
+        if engine == "contour":
+            raise Unsuitable("no contour certifies this query")
     at = lattice.Plan(components, log_delta=_FAR).saddle(epsilon=e)
     plan = lattice.Plan(components, log_delta=min(at.log_delta, 0.0))
 
@@ -126,10 +131,10 @@ def _at(
 def _by_contour(components: Components, e: float, points: Sequence[float]) -> tuple[Curve, Interval]:
     at = contour.find(components, epsilon=e)
     try:
-        curve = contour.Contour(components, at, epsilon=e, log_tolerance=LOG_TOLERANCE)
+        curve = contour.whole(components, at, epsilon=e, log_tolerance=LOG_TOLERANCE)
     except Unsuitable:
         eta = smoothing(1e-7 / (at.order + 1.0), at.order)
-        curve = contour.Contour(components, at, epsilon=e, log_tolerance=LOG_TOLERANCE, eta=eta)
+        curve = contour.whole(components, at, epsilon=e, log_tolerance=LOG_TOLERANCE, eta=eta)
     curve.prepare(points)
     found = _ends(curve, e, "contour", tolerance=1e-3)
     if found is None:

@@ -19,7 +19,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import special
 
 from exactdp.accounting.pairs.base import Array, Unsuitable
 from exactdp.accounting.prv import saddle
@@ -33,8 +32,8 @@ _RATIO = 1.25  # of neighbouring cuts
 _TINY = 1e-30
 
 
-def _log_expm1(x: float) -> float:
-    return x + math.log(-math.expm1(-x)) if x > 0.0 else -math.inf
+def _step(tilted: Tilted) -> saddle.Step:
+    return saddle.Step(tilted.log_moment, tilted.mean, tilted.variance, tilted.error)
 
 
 class Layer:
@@ -59,29 +58,13 @@ class Layer:
         return found
 
     def saddle(self, order: float) -> tuple[Saddle, float]:
-        log_moment = mean = variance = moved = spread = grown = error = weight = 0.0
-        for n, below, above, log_ratio in self._tilted(order):
-            log_moment += n * below.log_moment
-            mean += n * below.mean
-            variance += n * below.variance
-            error += n * (below.error + 4 * EPS * abs(below.log_moment))
-            if above is None:
-                continue
-            grown += n * float(np.logaddexp(0.0, log_ratio))
-            share = float(special.expit(log_ratio))
-            apart = above.mean - below.mean
-            moved += n * share * apart
-            spread += n * share * (above.variance - below.variance + (1.0 - share) * apart**2)
-            weight += n * share * (above.error + below.error + 4 * EPS * (1.0 + abs(above.log_moment)))
-        # E_high = w E_low + (1 - w) E_layer with 1 - w = -expm1(-grown): solved for the layer's moments.
-        inflated = -1.0 / math.expm1(-grown) if grown > 0.0 else math.inf
-        at = Saddle(
+        return saddle.layer(
             order,
-            log_moment + _log_expm1(grown),
-            mean + moved * inflated,
-            max(variance + (spread + moved**2) * inflated - (moved * inflated) ** 2, 0.0),
+            [
+                (n, _step(below), None if above is None else _step(above))
+                for n, below, above, _ in self._tilted(order)
+            ],
         )
-        return at, 1.1 * (error + weight * inflated)
 
     def nodes(self, order: float, y: Array, *, size: int, step: float, eta: float) -> Nodes:
         at, _ = self.saddle(order)
@@ -115,7 +98,7 @@ class Layer:
                 part_errors.append((n * ratio, part_error, log_both, fft_error(above, size)))
             low_errors.append((n, error, log_alpha, log_both, fft_error(below, size)))
         # |a_i| <= alpha_i, |R_i d_i| <= beta_i: the product's derivatives, over its value at y = 0.
-        scale = _log_expm1(total)
+        scale = saddle.log_expm1(total)
         log_b = log_c + log_b_c
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             log_difference = log_c + np.where(

@@ -9,7 +9,7 @@ from typing import Literal
 
 from exactdp.accounting.interval import Interval
 from exactdp.accounting.pairs.base import Unsuitable
-from exactdp.accounting.prv import closed, contour, lattice, nested, saddle
+from exactdp.accounting.prv import closed, contour, lattice, measures, nested, saddle, split
 from exactdp.accounting.prv.saddle import Components, Curve
 
 Engine = Literal["auto", "closed form", "contour", "lattice"]
@@ -20,6 +20,7 @@ LOG_TOLERANCE = math.log(1e-11)
 _ROUGHEST = math.log(1e-2)
 """The largest one, where a wide interval is asked for."""
 
+_LAYERED = math.log(1e-9)  # likewise, by layers
 _SHARE = 0.05  # of the tolerance, that the contour's errors may take
 _LEAST_TOLERANCE = math.log(1e-19)  # of the contour's scale: rounding is far above
 _FIRST, _LAST = 13, 21  # log2 of the lattice sizes tried
@@ -104,12 +105,18 @@ def _by_transform(
         try:
             found = _by_contour(components, log_delta, tolerance, floor)
         except Unsuitable:
-            if engine == "contour":
-                raise
-        else:
-            enough = tolerance or 1e-4 * max(found.upper, 0.01)
-            if engine == "contour" or found.width <= enough or found.upper <= floor:
-                return found
+            pass
+        if found is not None and (found.width <= _wanted(found, tolerance) or found.upper <= floor):
+            return found
+        with contextlib.suppress(Unsuitable):
+            layered = _by_split(components, log_delta, tolerance, found)
+            found = layered if found is None else found.intersect(layered)
+        if found is not None and (
+            engine == "contour" or found.width <= (tolerance or 1e-4 * max(found.upper, 0.01))
+        ):
+            return found
+        if engine == "contour":
+            raise Unsuitable("no contour certifies this query")
     try:
         other = quick or _by_lattice(components, log_delta, tolerance, floor)
     except Unsuitable:
@@ -166,7 +173,31 @@ def _by_contour(components: Components, log_delta: float, tolerance: float | Non
     return best
 
 
-def _chernoff(components: Components, at: contour.Cumulants, log_delta: float) -> float:
+def _by_split(
+    components: Components, log_delta: float, tolerance: float | None, known: Interval | None
+) -> Interval:
+    """By contours of the layers of the largest loss, laid about ever better guesses of epsilon."""
+    if known is not None:
+        start = known.upper if known.upper < 1.5 * known.lower else max(known.lower, 0.5 * known.upper)
+    else:
+        start = contour.start(contour.find(components, log_delta=log_delta, share=0.8), log_delta)
+    log_tolerance = _LAYERED if tolerance is None else math.log(_SHARE * tolerance)
+    log_tolerance = min(max(log_tolerance, LOG_TOLERANCE), _ROUGHEST)
+    best: Interval | None = known
+    for _ in range(8):
+        curve = split.split(components, epsilon=start, log_delta=log_delta, log_tolerance=log_tolerance)
+        best = _narrowed(best, _invert(curve, log_delta, start, "contour"), math.inf)
+        if best.width <= _wanted(best, tolerance):
+            break
+        laid, start = start, best.upper if best.upper < 1.5 * best.lower else 0.5 * (best.lower + best.upper)
+        if abs(start - laid) < 0.01 * laid:
+            break
+    if best is None:
+        raise Unsuitable("no layers give a contour")
+    return best
+
+
+def _chernoff(components: Components, at: measures.Cumulants, log_delta: float) -> float:
     """An upper bound of epsilon(delta) from the moment at one order, to rounding."""
     if any(law.infinity_mass for law, _ in components):
         return math.inf
@@ -176,7 +207,7 @@ def _chernoff(components: Components, at: contour.Cumulants, log_delta: float) -
 
 def _contour_at(
     components: Components,
-    at: contour.Cumulants,
+    at: measures.Cumulants,
     start: float,
     log_delta: float,
     tolerance: float | None,
@@ -185,7 +216,7 @@ def _contour_at(
     """epsilon(delta) by the contour through one order, smoothed where its decay is not known."""
     log_tolerance = max(log_tolerance, _LEAST_TOLERANCE)
     try:
-        curve = contour.Contour(components, at, epsilon=start, log_tolerance=log_tolerance)
+        curve = contour.whole(components, at, epsilon=start, log_tolerance=log_tolerance)
         return _invert(curve, log_delta, start, "contour")
     except Unsuitable:
         pass
@@ -194,7 +225,7 @@ def _contour_at(
     eta = smoothing(wanted, at.order)
     found = None
     for _ in range(3):
-        curve = contour.Contour(components, at, epsilon=start, log_tolerance=log_tolerance, eta=eta)
+        curve = contour.whole(components, at, epsilon=start, log_tolerance=log_tolerance, eta=eta)
         found = _invert(curve, log_delta, start, "contour")
         wanted = tolerance or 1e-6 * max(found.upper, 0.01)
         if found.width <= wanted:

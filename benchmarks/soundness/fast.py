@@ -30,7 +30,7 @@ def fast_reference(
     try:
         with _limited(seconds):
             return _reference(mechanisms, delta)
-    except (_ExpiredError, ArithmeticError, ValueError, MemoryError, IndexError):
+    except (_ExpiredError, ArithmeticError, ValueError, MemoryError, IndexError, RecursionError):
         return None
 
 
