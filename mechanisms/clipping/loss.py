@@ -20,7 +20,7 @@ from exactdp.mechanisms.clipping.plan import Method
 
 PyTree: TypeAlias = Any
 Loss: TypeAlias = Callable[[PyTree, PyTree], Array]
-# Half of what the activations of the plain backward pass take, and at least this much.
+# This share of what the activations of the plain backward pass take, and at least so much.
 _LEAST_BUDGET = 32 * 2**20
 _BUDGET_SHARE = 0.25
 
