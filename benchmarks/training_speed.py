@@ -7,8 +7,9 @@ clipping too. There are two of those: the model as written, and "tuned", the sam
 XLA runs faster. Ratios are over the faster of them, and over the one that needs less memory. The peers,
 Opacus and jax-privacy, run the same models in processes of their own; `own_ratio` is over the non-private
 step that runs there. All are compiled once, run in turns on one thread of one core, each twice of which the
-second is timed, by the processor's clock for the process, which other processes do not advance. Memory is
-what a step asks for beyond parameters and batch: by XLA's plan, or of PyTorch's allocator.
+second is timed, by the processor's clock for the process, which other processes do not advance. Temporary
+memory is what a step asks for beyond parameters and batch, by XLA's plan or of PyTorch's allocator; peak
+memory is that with parameters, new parameters where they are not written in place, and batch.
 
 Command:       python -m exactdp.benchmarks.training_speed --out speed --peers_python .venv-peers/bin/python
 Expected time: about twenty-five minutes on one core, fifteen without peers; compiling is most of it.
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
 import importlib.metadata
 import json
 import os
@@ -94,7 +96,9 @@ class Row:
       milliseconds: median processor time.
       ratio: that over our fastest non-private step's.
       own_ratio: that over the non-private step of the same process, the fastest one there.
-      megabytes: memory that the step asks for.
+      megabytes: temporary memory.
+      temporary_ratio: that over our leanest non-private step's.
+      peak_megabytes: peak memory.
       memory_ratio: that over our leanest non-private step's.
       own_memory_ratio: that over the non-private step's of the same process, the leanest one there.
       compile_seconds: time to compile; None for the peers' steps.
@@ -107,6 +111,8 @@ class Row:
     ratio: float
     own_ratio: float
     megabytes: float
+    temporary_ratio: float
+    peak_megabytes: float
     memory_ratio: float
     own_memory_ratio: float
     compile_seconds: float | None
@@ -119,10 +125,16 @@ class _Kind:
 
     owner: str
     turn: Callable[[], float]
-    megabytes: float
+    temporary: float
+    resident: float
     compile_seconds: float | None
     times: list[float] = dataclasses.field(default_factory=list[float])
     spent: float = 0.0
+
+    @property
+    def peak(self) -> float:
+        """Megabytes in all."""
+        return self.temporary + self.resident
 
 
 def _own_kinds(chosen: Case, names: Sequence[str]) -> dict[str, _Kind]:
@@ -137,8 +149,9 @@ def _own_kinds(chosen: Case, names: Sequence[str]) -> dict[str, _Kind]:
             return jax.block_until_ready(compiled(chosen.params, chosen.batch, key))
 
         run()
-        megabytes = models.peak_bytes(compiled) / 1e6
-        found[name] = _Kind("", lambda run=run: turn_worker.timed(run), megabytes, seconds)
+        temporary, resident = models.memory(compiled)
+        turn = functools.partial(turn_worker.timed, run)
+        found[name] = _Kind("", turn, temporary / 1e6, resident / 1e6, seconds)
     return found
 
 
@@ -161,7 +174,7 @@ def measure(
     kinds = _own_kinds(chosen, names)
     for peer in peers:
         for name, turn in peer.turns().items():
-            kinds[name] = _Kind(peer.library, turn, peer.megabytes[name], None)
+            kinds[name] = _Kind(peer.library, turn, *peer.megabytes[name], None)
     for _ in range(repeats):
         for kind in kinds.values():
             if kind.times and kind.spent > budget:
@@ -176,10 +189,11 @@ def _rows(case: str, kinds: Mapping[str, _Kind]) -> list[Row]:
     median = {name: statistics.median(kind.times) for name, kind in kinds.items()}
     fastest: dict[str, float] = {}
     leanest: dict[str, float] = {}
+    temporary = min(kind.temporary for name, kind in kinds.items() if _is_plain(name) and not kind.owner)
     for name, kind in kinds.items():
         if _is_plain(name):
             fastest[kind.owner] = min(median[name], fastest.get(kind.owner, median[name]))
-            leanest[kind.owner] = min(kind.megabytes, leanest.get(kind.owner, kind.megabytes))
+            leanest[kind.owner] = min(kind.peak, leanest.get(kind.owner, kind.peak))
     return [
         Row(
             case=case,
@@ -187,9 +201,11 @@ def _rows(case: str, kinds: Mapping[str, _Kind]) -> list[Row]:
             milliseconds=round(median[name], 3),
             ratio=round(median[name] / fastest[""], 3),
             own_ratio=round(median[name] / fastest[kind.owner], 3),
-            megabytes=round(kind.megabytes, 2),
-            memory_ratio=round(kind.megabytes / leanest[""], 3),
-            own_memory_ratio=round(kind.megabytes / leanest[kind.owner], 3),
+            megabytes=round(kind.temporary, 2),
+            temporary_ratio=round(kind.temporary / temporary, 3),
+            peak_megabytes=round(kind.peak, 2),
+            memory_ratio=round(kind.peak / leanest[""], 3),
+            own_memory_ratio=round(kind.peak / leanest[kind.owner], 3),
             compile_seconds=None if kind.compile_seconds is None else round(kind.compile_seconds, 1),
             runs=len(kind.times),
         )
@@ -199,8 +215,8 @@ def _rows(case: str, kinds: Mapping[str, _Kind]) -> list[Row]:
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as text, with the targets."""
-    head = ("ms", "ratio", "own", "MB", "ratio", "own", "compile s", "runs")
-    widths = (9, 7, 7, 9, 7, 7, 9, 4)
+    head = ("ms", "ratio", "own", "temp. MB", "ratio", "peak MB", "ratio", "own", "compile s", "runs")
+    widths = (9, 7, 7, 9, 7, 9, 7, 7, 9, 4)
     titles = " ".join(f"{title:>{width}}" for title, width in zip(head, widths, strict=True))
     lines = [f"{'model':5} {'step':18} {titles}"]
     for row in rows:
@@ -211,8 +227,8 @@ def table(rows: Sequence[Row]) -> str:
         compiling = "" if row.compile_seconds is None else f"{row.compile_seconds:.1f}"
         lines.append(
             f"{row.case:5} {row.step:18} {row.milliseconds:9.2f} {row.ratio:7.2f} {row.own_ratio:7.2f} "
-            f"{row.megabytes:9.1f} {row.memory_ratio:7.2f} {row.own_memory_ratio:7.2f} {compiling:>9} "
-            f"{row.runs:4}{target}"
+            f"{row.megabytes:9.1f} {row.temporary_ratio:7.2f} {row.peak_megabytes:9.1f} "
+            f"{row.memory_ratio:7.2f} {row.own_memory_ratio:7.2f} {compiling:>9} {row.runs:4}{target}"
         )
     return "\n".join(lines)
 
@@ -241,14 +257,14 @@ def write(rows: Sequence[Row], directory: Path, about: Mapping[str, object]) -> 
 
 
 def draw(path: Path) -> list[Path]:
-    """Draws the CSV file: time and memory of the private steps over those of the non-private one."""
+    """Draws the CSV file: time and peak memory of the private steps over those of the non-private one."""
     about, rows = store.read_csv(path)
     cases = list(dict.fromkeys(row["case"] for row in rows))
     kinds = list(dict.fromkeys(row["step"] for row in rows if "non-private" not in row["step"]))
     with style.context():
         figure = style.new_figure(style.PAGE, 2.8)
         left, right = figure.subplots(1, 2)
-        for axes, field, what in ((left, "ratio", "time"), (right, "memory_ratio", "memory")):
+        for axes, field, what in ((left, "ratio", "time"), (right, "memory_ratio", "peak memory")):
             for k, kind in enumerate(kinds):
                 found = {row["case"]: float(row[field]) for row in rows if row["step"] == kind}
                 places = [cases.index(name) + 0.8 * (k + 0.5) / len(kinds) - 0.4 for name in found]

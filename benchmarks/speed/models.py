@@ -239,6 +239,7 @@ def plain_steps(chosen: Case) -> dict[str, Step]:
     return found
 
 
-def peak_bytes(compiled: Any) -> int:
-    """Temporary memory that a compiled step asks for: parameters, old and new, and batch not counted."""
-    return compiled.memory_analysis().temp_size_in_bytes
+def memory(compiled: Any) -> tuple[int, int]:
+    """Bytes that a compiled step asks for, and those of parameters, old and new, and batch."""
+    found = compiled.memory_analysis()
+    return found.temp_size_in_bytes, found.argument_size_in_bytes + found.output_size_in_bytes

@@ -116,8 +116,11 @@ def _loss(torch: Any, logits: Any, labels: Any) -> Any:
     return torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
 
 
-def steps(name: str, records: int | None) -> dict[str, Step]:
-    """PyTorch's non-private step, and those of Opacus by hooks and by ghost clipping; one thread."""
+def steps(name: str, records: int | None) -> tuple[dict[str, Step], int]:
+    """PyTorch's non-private step, those of Opacus by hooks and by ghost clipping, and bytes; one thread.
+
+    The bytes are those of parameters, changed in place, and batch.
+    """
     torch: Any = importlib.import_module("torch")
     torch.set_num_threads(1)
     torch.manual_seed(0)
@@ -167,10 +170,10 @@ def steps(name: str, records: int | None) -> dict[str, Step]:
         ghosted_optimiser.step()
 
     found["opacus ghost"] = ghost
-    return found
+    return found, sum(value.nbytes for value in (*plain.parameters(), x, y))
 
 
-def peak_bytes(step: Step) -> int:
+def temporary_bytes(step: Step) -> int:
     """The most bytes that PyTorch's allocator has handed out beyond those before the step, during it."""
     profiler: Any = importlib.import_module("torch.profiler")
     with profiler.profile(activities=[profiler.ProfilerActivity.CPU], profile_memory=True) as profile:

@@ -1,10 +1,10 @@
 """What one peer does in one case, step by step, in a process of its own: run by path, `python -P`.
 
 Reads `{"library", "case", "records"}` as JSON from the first line of stdin, builds and warms the steps, and
-prints `{"status", "steps", "versions"}`, where "steps" has for each of them its peak memory in bytes, or 0
-where that is not asked. Each further line names a step, which is run twice; the answer is the processor time
-in milliseconds of the second run. Only the standard library, the files beside this one and the library asked
-for are imported, so any interpreter that has it can run this file.
+prints `{"status", "steps", "versions"}`, where "steps" has for each of them the bytes that it asks for and
+those of parameters and batch, or zeros where that is not asked. Each further line names a step, which is run
+twice; the answer is the processor time in milliseconds of the second run. Only the standard library, the
+files beside this one and the library asked for are imported, so any interpreter that has it can run this.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from types import ModuleType
 from typing import Any, TextIO
 
 Run = Callable[[], object]
-Steps = dict[str, tuple[Run, Callable[[], int]]]
-"""For each step how it is run, and how its peak memory is found."""
+Steps = dict[str, tuple[Run, Callable[[], tuple[int, int]]]]
+"""For each step how it is run, and how its memory is found: what it asks for, and parameters and batch."""
 
 PACKAGES = {
     "opacus": ("opacus", "torch"),
@@ -44,8 +44,12 @@ def beside(name: str) -> ModuleType:
 
 def _opacus(case: str, records: int | None) -> Steps:
     models: Any = beside("torch_models")
-    found = models.steps(case, records)
-    return {name: (step, lambda step=step: models.peak_bytes(step)) for name, step in found.items()}
+    found, resident = models.steps(case, records)
+
+    def memory(step: Run) -> tuple[int, int]:
+        return models.temporary_bytes(step), resident
+
+    return {name: (step, lambda step=step: memory(step)) for name, step in found.items()}
 
 
 def _jax_privacy(case: str, records: int | None) -> Steps:
@@ -75,14 +79,14 @@ def _jax_privacy(case: str, records: int | None) -> Steps:
         def run(compiled: Any = compiled) -> object:
             return jax.block_until_ready(compiled(chosen.params, chosen.batch, key))
 
-        found[name] = (run, lambda compiled=compiled: models.peak_bytes(compiled))
+        found[name] = (run, lambda compiled=compiled: models.memory(compiled))
     return found
 
 
 def _torch(case: str, records: int | None) -> Steps:
     del records
     sampler: Any = beside("torch_sampler")
-    return {name: (step, lambda: 0) for name, step in sampler.steps(case).items()}
+    return {name: (step, lambda: (0, 0)) for name, step in sampler.steps(case).items()}
 
 
 _BUILDERS: dict[str, Callable[[str, int | None], Steps]] = {
@@ -100,10 +104,10 @@ def prepare(request: dict[str, Any]) -> tuple[dict[str, Any], Steps]:
         return {"status": "not installed", "note": f"no {', '.join(missing)}"}, {}
     try:
         steps = _BUILDERS[library](request["case"], request["records"])
-        about: dict[str, int] = {}
-        for name, (run, peak) in steps.items():
+        about: dict[str, tuple[int, int]] = {}
+        for name, (run, memory) in steps.items():
             run()
-            about[name] = peak()
+            about[name] = memory()
     except Exception as problem:  # whatever a peer raises belongs into the report
         return {"status": "error", "note": f"{type(problem).__name__}: {problem}"[:300]}, {}
     versions = {name.replace("_", "-"): metadata.version(name) for name in PACKAGES[library]}

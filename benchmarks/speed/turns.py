@@ -27,7 +27,7 @@ class Peer:
     Attributes:
       status: ok, not installed or error.
       note: what went wrong; empty where nothing did.
-      megabytes: peak memory of each step; the names of the steps.
+      megabytes: for each step by name what it asks for, and parameters and batch.
       versions: of the libraries that take part.
     """
 
@@ -41,7 +41,7 @@ class Peer:
         worker: Path = WORKER,
     ) -> None:
         self.library = library
-        self.megabytes: dict[str, float] = {}
+        self.megabytes: dict[str, tuple[float, float]] = {}
         self.versions: dict[str, str] = {}
         self._process: subprocess.Popen[str] | None = None
         if python is None:
@@ -58,7 +58,7 @@ class Peer:
         except RuntimeError as problem:
             answer = {"status": "error", "note": str(problem)}
         self.status, self.note = str(answer["status"]), str(answer.get("note", ""))
-        self.megabytes = {name: size / 1e6 for name, size in answer.get("steps", {}).items()}
+        self.megabytes = {name: (a / 1e6, b / 1e6) for name, (a, b) in answer.get("steps", {}).items()}
         self.versions = dict(answer.get("versions", {}))
         if self.status != "ok":
             self.close()
