@@ -1,21 +1,21 @@
 """Time of the Dirichlet sampler, forward and with gradient, beside jax.random and torch.
 
 Each library draws rho ~ Dir(c) for a constant concentration, and differentiates the mean of -log rho_0 with
-respect to the concentration. All run in this process on one CPU, compiled and warmed, taking turns; the
-figures are medians.
+respect to the concentration. All run on one CPU, compiled and warmed, taking turns, torch in a process of its
+own. A turn is two runs, of which the second is timed by the processor's clock for the process; the figures
+are medians.
 
-Command:       taskset -c 0 python -m exactdp.benchmarks.sampler_speed --out speed
+Command:       taskset -c 0 python -m exactdp.benchmarks.sampler_speed --out speed --peers_python PYTHON
 Expected time: about two minutes on an idle core.
 Expected:      aimed at is at least 7 times the speed of `jax.random.dirichlet` forward and 14 times with
                gradient, at 1024 x 10 and 256 x 1000, and no slower than torch's `Dirichlet.rsample` with
-               backward (torch is measured where it is installed). The last lines printed say whether
+               backward (torch is measured where PYTHON has it). The last lines printed say whether
                that held.
 """
 
 from __future__ import annotations
 
 import datetime
-import importlib.util
 import json
 import os
 import platform
@@ -28,6 +28,9 @@ from typing import Any
 
 from absl import app, flags, logging
 
+from exactdp.benchmarks.speed import turn_worker
+from exactdp.benchmarks.speed.turns import Peer
+
 OURS, JAX, TORCH = "exactdp", "jax.random", "torch"
 PASSES = ("forward", "gradient")
 TARGETS = {(JAX, "forward"): 7.0, (JAX, "gradient"): 14.0, (TORCH, "gradient"): 1.0}
@@ -35,6 +38,8 @@ COLUMNS = ("rows", "classes", "concentration", "pass", "library", "milliseconds"
 
 Row = dict[str, Any]
 Call = Callable[[], object]
+Turn = Callable[[], float]
+"""Runs a call and returns the milliseconds."""
 
 
 def parse_size(text: str) -> tuple[int, int]:
@@ -88,81 +93,64 @@ def jax_calls(library: str, size: tuple[int, int], concentration: float) -> dict
     }
 
 
-def torch_calls(size: tuple[int, int], concentration: float) -> dict[str, Call]:
-    """The same in torch, on one thread."""
-    import torch  # pyright: ignore[reportMissingImports]
-
-    torch.set_num_threads(1)
-    shapes = torch.full(size, concentration)
-    tracked = torch.full(size, concentration, requires_grad=True)
-
-    def gradient() -> object:
-        tracked.grad = None
-        rho = torch.distributions.Dirichlet(tracked, validate_args=False).rsample()
-        (-torch.log(rho[:, 0]).mean()).backward()
-        return tracked.grad
-
-    return {
-        "forward": lambda: torch.distributions.Dirichlet(shapes, validate_args=False).rsample(),
-        "gradient": gradient,
-    }
-
-
 def one_thread() -> None:
-    """One thread for JAX and torch; has to come before either is imported."""
+    """One thread for JAX and torch; has to come before either is imported or started."""
     os.environ["OMP_NUM_THREADS"] = "1"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_multi_thread_eigen=false".strip()
 
 
-def libraries() -> list[str]:
-    """Ours, JAX's, and torch's where it is installed."""
-    return [OURS, JAX, *([TORCH] if importlib.util.find_spec("torch") else [])]
-
-
-def interleave(calls: dict[str, Call], *, repeats: int, budget: float) -> dict[str, list[float]]:
-    """Milliseconds of each call: one run each in turn, again and again, after one that is not counted.
+def interleave(turns: dict[str, Turn], *, repeats: int, budget: float) -> dict[str, list[float]]:
+    """Milliseconds of each turn: one each, again and again.
 
     Args:
-      calls: by name.
+      turns: by name; each measures itself.
       repeats: rounds at most.
       budget: seconds after which no further round begins; one is always made.
     """
-    for call in calls.values():
-        call()
-    spent: dict[str, list[float]] = {name: [] for name in calls}
+    spent: dict[str, list[float]] = {name: [] for name in turns}
     start = time.perf_counter()
     for done in range(repeats):
         if done and time.perf_counter() - start > budget:
             break
-        for name, call in calls.items():
-            begin = time.perf_counter()
-            call()
-            spent[name].append(1e3 * (time.perf_counter() - begin))
+        for name, turn in turns.items():
+            spent[name].append(turn())
     return spent
 
 
 def measure(
-    sizes: Sequence[tuple[int, int]], concentrations: Sequence[float], *, repeats: int, budget: float
-) -> list[Row]:
-    """One row for every size, concentration, pass and library; `ratio` is its time over ours."""
+    sizes: Sequence[tuple[int, int]],
+    concentrations: Sequence[float],
+    *,
+    repeats: int,
+    budget: float,
+    peers_python: str | None,
+) -> tuple[list[Row], dict[str, str]]:
+    """One row for every size, concentration, pass and library; `ratio` is its time over ours.
+
+    Also returned: the version of torch, or why it was not measured.
+    """
     found: list[Row] = []
+    about: dict[str, str] = {}
     for size in sizes:
         for concentration in concentrations:
-            calls = {
-                name: torch_calls(size, concentration)
-                if name == TORCH
-                else jax_calls(name, size, concentration)
-                for name in libraries()
-            }
+            calls = {name: jax_calls(name, size, concentration) for name in (OURS, JAX)}
+            peer = Peer(peers_python, TORCH, f"{size[0]}x{size[1]}x{concentration!r}")
+            about.update(peer.versions if peer.status == "ok" else {TORCH: f"{peer.status}: {peer.note}"})
             for which in PASSES:
-                spent = interleave({n: c[which] for n, c in calls.items()}, repeats=repeats, budget=budget)
+                turns: dict[str, Turn] = {
+                    name: lambda call=c[which]: turn_worker.timed(call) for name, c in calls.items()
+                }
+                if peer.status == "ok":
+                    turns[TORCH] = peer.turns()[which]
+                spent = interleave(turns, repeats=repeats, budget=budget)
                 ours = statistics.median(spent[OURS])
                 for name, runs in spent.items():
                     middle = statistics.median(runs)
                     values = (*size, concentration, which, name, middle, len(runs), middle / ours)
                     found.append(dict(zip(COLUMNS, (*values, TARGETS.get((name, which))), strict=True)))
                 logging.info("%d x %d, concentration %g, %s: done", *size, concentration, which)
-    return found
+            peer.close()
+    return found, about
 
 
 def verdict(rows: Sequence[Row]) -> list[str]:
@@ -192,17 +180,12 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def header() -> dict[str, object]:
-    """What the timings depend on."""
+def header(torch: dict[str, str]) -> dict[str, object]:
+    """What the timings depend on; `torch` has its version, or why it was not measured."""
     import jax
 
-    versions = {"jax": jax.__version__}
-    if TORCH in libraries():
-        import torch  # pyright: ignore[reportMissingImports]
-
-        versions["torch"] = str(torch.__version__)
     return {
-        "libraries": versions,
+        "libraries": {"jax": jax.__version__, **torch},
         "device": jax.devices()[0].device_kind,
         "machine": platform.machine(),
         "cores": os.cpu_count(),
@@ -261,8 +244,12 @@ def main(argv: list[str]) -> None:
         raise app.UsageError(str(problem)) from problem
     if not given.redraw:
         one_thread()
-        rows = measure(sizes, concentrations, repeats=given.repeats, budget=given.budget)
-        about = header()
+        there = Path(given.peers_python)
+        python = str(there.absolute()) if there.is_file() else sys.executable
+        rows, found = measure(
+            sizes, concentrations, repeats=given.repeats, budget=given.budget, peers_python=python
+        )
+        about = header(found)
         store.write_csv(path, about, COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
         if given.json:
             json.dump({"header": about, "rows": rows, "verdict": verdict(rows)}, sys.stdout)
@@ -278,6 +265,9 @@ def run() -> None:
     flags.DEFINE_string("out", "speed", "Directory for sampler_speed.csv, .pdf and .png.")
     flags.DEFINE_list("sizes", ["1024x10", "256x1000"], "Rows x classes.")
     flags.DEFINE_list("concentrations", ["0.1", "1", "3.2"], "Values of every concentration.")
+    flags.DEFINE_string(
+        "peers_python", ".venv-peers/bin/python", "Interpreter that has torch; this one if there is none."
+    )
     flags.DEFINE_integer("repeats", 15, "Most runs of each case; the median counts.", lower_bound=1)
     flags.DEFINE_float("budget", 6.0, "Seconds after which a case is not repeated.", lower_bound=0.0)
     flags.DEFINE_boolean("json", False, "Print one JSON object instead of the table.")

@@ -22,6 +22,7 @@ from jaxtyping import Bool, Float32
 from exactdp.accounting import validate
 from exactdp.mechanisms.clipping import factors as factoring
 from exactdp.mechanisms.clipping import loss as losses
+from exactdp.mechanisms.clipping import rounding
 from exactdp.mechanisms.clipping.engine import Engine, Planned
 from exactdp.mechanisms.clipping.factors import Flat, Rescaling
 from exactdp.mechanisms.clipping.loss import Grouping, Loss, PyTree
@@ -69,7 +70,9 @@ def clipped_grad(
 
     Guarantees: a record's contribution has at most the Euclidean norm `clip_norm` after rounding in float32
     (with groups: the root of the sum of their squared clip norms), whatever the loss is, since the loss is
-    traced for one record alone. Adding or removing a record changes the exact sum by no more. The sum of B
+    traced for one record alone. Adding or removing a record changes the exact sum by no more. Rounding of
+    norms, weights and products is covered by undercutting the clip norm, with a proof for the method "keep"
+    and for dense layers at one position, by measurement for the rest (see `rounding`). The sum of B
     contributions rounds too, and differently without one of them: clip norms are undercut by B 2^-24 for
     that, about three times what was measured at worst; it is not proven, as nothing useful can be. A record
     that is masked out, or whose gradient is not finite, contributes exactly zero, and is not spread to the
@@ -111,9 +114,10 @@ def clipped_grad(
             raise ValueError(f"mask must have the shape ({records},) of the records, got {jnp.shape(mask)}")
         analysed = losses.analyse(loss, params, batch)
         names, group_of_leaf = losses.clip_groups(analysed, grouping)
-        norms = factoring.undercut(losses.clip_norms(clip_norm, names), records=records)
         size = records if microbatch is None else min(microbatch, records)
         planned = analysed.planned(records=size, byte_budget=byte_budget, method=method)
+        share = rounding.share(rounding.roundings(planned))
+        norms = factoring.undercut(losses.clip_norms(clip_norm, names), records=records, norm_share=share)
         leaves, structure = jax.tree.flatten(params)
 
         def one(values: list[Array], record: list[Array]) -> Array:

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float32
 
 from exactdp.accounting import validate
 
-# Shares of the bound that rounding gets: of a record's norm, weight and products; of adding up, a record.
+# Shares of the bound that rounding gets: of the root, the weight and the products; of adding up, a record.
 _ROUNDING = 2.0**-18
 _ADDING = 2.0**-24
 # Far below it gamma would vanish beside the norms of float32, and the weights of zero gradients be infinite.
@@ -51,13 +51,25 @@ class Automatic:
 Rescaling = Flat | Automatic
 
 
-def undercut(clip_norms: Float32[Array, " groups"], *, records: int) -> Float32[Array, " groups"]:
-    """The clip norms with room for rounding: C (1 - 2^-18 - records 2^-24), at least C / 2.
+def undercut(
+    clip_norms: Float32[Array, " groups"], *, records: int, norm_share: float
+) -> Float32[Array, " groups"]:
+    """The clip norms with room for rounding: C (1 - norm_share - 2^-18 - records 2^-24), at least C / 2.
+
+    With u = 2^-24, a computed norm is at least (1 - norm_share)(1 - u) of the exact one (see `rounding`).
+    The weight C / norm and its product with a number of the gradient are rounded fewer than 30 times, by 2 u
+    each on a processor whose roots and quotients are not the nearest floats: 2^-18 = 64 u is room for that.
 
     Adding B contributions in float32 rounds B times, and differently when one of them is missing: the worst
-    difference found, with all gradients alike, is B 2^-25.5 of C beyond C. (A proof would need B^2.)
+    difference found, with all gradients alike, is B 2^-25.5 of C beyond C. That is measured. (A proof would
+    need B^2.)
+
+    Args:
+      clip_norms: C of each clipping group.
+      records: B.
+      norm_share: share of a norm that rounding can take away.
     """
-    return clip_norms * (1.0 - min(_ROUNDING + records * _ADDING, 0.5))
+    return clip_norms * (1.0 - min(norm_share + _ROUNDING + records * _ADDING, 0.5))
 
 
 def factors(

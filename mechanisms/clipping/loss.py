@@ -20,7 +20,7 @@ from exactdp.mechanisms.clipping.plan import Method
 
 PyTree: TypeAlias = Any
 Loss: TypeAlias = Callable[[PyTree, PyTree], Array]
-# Half of what the activations of the plain backward pass take, and at least this much.
+# This share of what the activations of the plain backward pass take, and at least so much.
 _LEAST_BUDGET = 32 * 2**20
 _BUDGET_SHARE = 0.25
 
@@ -43,9 +43,21 @@ class Analysed:
 
     def planned(self, *, records: int, byte_budget: float | None, method: Method | None) -> Planned:
         """With a method for each group, for a batch or micro-batch of that size."""
-        budget = self.default_budget(records) if byte_budget is None else byte_budget
+        if byte_budget is None:
+            budget, freed = (
+                self.default_budget(records),
+                planning.freed_bytes(self.program, self.uses, records),
+            )
+        else:
+            budget, freed = byte_budget, [0.0] * len(self.uses)
         chosen = planning.plan(
-            self.program, self.uses, self.groups, records=records, byte_budget=budget, method=method
+            self.program,
+            self.uses,
+            self.groups,
+            records=records,
+            byte_budget=budget,
+            freed=freed,
+            method=method,
         )
         return Planned(self.program, self.uses, self.groups, chosen)
 

@@ -119,9 +119,9 @@ class Dense:
     def squared_norms(self, operands: Sequence[Array], outputs: Sequence[Array]) -> Array:
         left, right = self.outer(operands, outputs)
         if self.sizes[1] == 1:
-            wide = [x.astype(jnp.float32) for x in (left, right)]
-            squares = [jnp.sum(x**2, (2, 3)) + x.shape[3] * rule.TINY for x in wide]
-            return jnp.sum(squares[0] * squares[1] + rule.TINY, 1)
+            # Two axes, so that a layout in which no square needs to be copied out is found.
+            rows = [rule.squared(x.reshape(-1, x.shape[3])) for x in (left, right)]
+            return jnp.sum((rows[0] * rows[1] + rule.TINY).reshape(left.shape[0], -1), 1)
         grams = [rule.einsum("bhtk,bhsk->bhts", x, x) for x in (left, right)]
         return rule.gram_norms(*grams)
 

@@ -27,6 +27,10 @@ TINY = float(jnp.finfo(jnp.float32).tiny)
 _UNSEEN = 2.0**20 * TINY / _SLACK
 
 
+# Most squares that are added in one go.
+_BLOCK = 1024
+
+
 class Rule(Protocol):
     """How one use of parameters turns activations and output gradients into norms and weighted sums."""
 
@@ -96,9 +100,37 @@ def inner(left: Array, right: Array) -> Array:
     return product.reshape(product.shape[0], -1).sum(1)
 
 
+def blocks(count: int) -> list[int]:
+    """Factors of `count` whose product it is, none above `_BLOCK` but primes; [] for 0 and 1."""
+    found: list[int] = []
+    while count > 1:
+        factor = next((k for k in range(min(_BLOCK, count), 1, -1) if count % k == 0), count)
+        found.append(factor)
+        count //= factor
+    return found
+
+
+def roundings(count: int) -> int:
+    """How often a term of `squared` over `count` numbers is rounded at most, whatever the order in a block.
+
+    A block of m squares is added by m - 1 additions, so that each of its terms passes at most m - 1; one more
+    rounds the square, one the bound on what underflows.
+    """
+    return sum(m - 1 for m in blocks(count)) + 2
+
+
 def squared(value: Array) -> Array:
-    """Sum of squares over all axes but the first in float32, plus the bound on what underflows; [B]."""
-    return inner(value, value) + size(value.shape[1:]) * TINY
+    """Sum of squares over all axes but the first in float32, plus the bound on what underflows; [B].
+
+    In blocks, of each of which only the sum goes on, so that no term is rounded more than `roundings` times.
+    """
+    count = size(value.shape[1:])
+    rows = jnp.square(value.astype(jnp.float32)).reshape(value.shape[0], -1)
+    for block in blocks(count):
+        # Changes no sum of squares, and keeps the compiler from joining the sums of two rounds to one.
+        parts = rows if block == rows.shape[1] else rows.reshape(value.shape[0], -1, block)
+        rows = jnp.maximum(parts.sum(-1).reshape(value.shape[0], -1), 0.0)
+    return rows.sum(1) + count * TINY
 
 
 def gram_norms(left: Array, right: Array) -> Array:
