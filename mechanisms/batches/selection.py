@@ -74,7 +74,7 @@ def smallest(
 def _smallest_but(
     rank: Int32[Array, ""], word: UInt32[Array, " records"], level: Bool[Array, " records"]
 ) -> UInt32[Array, ""]:
-    """Of the words at `level`, the one with `rank` others before it: the largest with at most so many below."""
+    """Of the words at `level`, the one with `rank` before it: the largest with at most so many below."""
 
     def bit(number: Int32[Array, ""], found: UInt32[Array, ""]) -> UInt32[Array, ""]:
         more = found | (jnp.uint32(1 << (_WORD - 1)) >> number.astype(jnp.uint32))
