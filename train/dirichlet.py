@@ -83,4 +83,13 @@ def task(
     def check(params: Parameters, records: Records) -> None:
         require_gradient(network.losses, params, records)
 
-    return Task("dirichlet", certificate, sampler, network.initialise, gradient, network.logits, check)
+    return Task(
+        "dirichlet",
+        certificate,
+        sampler,
+        network.initialise,
+        gradient,
+        network.logits,
+        check,
+        network.input_shape,
+    )

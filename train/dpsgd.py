@@ -88,4 +88,6 @@ def task(
         clipping.verify(network.losses, params, records)
         require_gradient(network.losses, params, records)
 
-    return Task(name, certificate, sampler, network.initialise, gradient, network.logits, check)
+    return Task(
+        name, certificate, sampler, network.initialise, gradient, network.logits, check, network.input_shape
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import tempfile
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -46,26 +47,26 @@ def require_fresh(folder: Path) -> None:
     Raises:
       ValueError: it is refused.
     """
+    _require_writable(folder)
     for name in (RUN, LEDGER, CHECKPOINTS):
         if (folder / name).exists():
             raise ValueError(
                 f"out must be a folder without a run, or resume must be set, got {folder} with {name}"
             )
-    _require_writable(folder)
 
 
 def require_run(folder: Path) -> None:
-    """Refuses a folder without a run.
+    """Refuses a folder without a run, or that cannot be written to.
 
     Raises:
       ValueError: it is refused.
     """
+    _require_writable(folder)
     if not (folder / RUN).is_file():
         raise ValueError(
             f"out must hold a run when resume is set, got {folder} without {RUN} (a run that was stopped "
             "before it began is started anew, without resume)"
         )
-    _require_writable(folder)
 
 
 def create(folder: Path, description: Mapping[str, Any]) -> None:
@@ -78,7 +79,7 @@ def create(folder: Path, description: Mapping[str, Any]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise ValueError(f"out must be a folder that can be written to, got {folder} ({error})") from None
+        raise _unwritable(folder, error) from None
     write_json(folder / RUN, description)
 
 
@@ -114,9 +115,11 @@ def require_same(folder: Path, wanted: Mapping[str, Any]) -> None:
     for name in sorted({*found, *asked} - {"run"}, key=place):
         if found.get(name) != asked.get(name):
             asked_for = _ASKED.get(name, name.split(".")[-1] if place(name)[0] < 3 else name)
+            before, now = (
+                "left out" if value is None else repr(value) for value in (found.get(name), asked.get(name))
+            )
             raise ValueError(
-                f"{asked_for} must be what the run in {folder} was started with, {found.get(name)!r}, "
-                f"got {asked.get(name)!r}"
+                f"{asked_for} must be what the run in {folder} was started with, {before}, got {now}"
             )
 
 
@@ -164,8 +167,16 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def _require_writable(folder: Path) -> None:
-    there = folder.absolute()
-    while not there.exists():
-        there = there.parent
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        raise ValueError(f"out must be a folder that can be written to, got {folder}")
+    try:
+        there = folder.absolute()
+        while not there.exists():
+            there = there.parent
+        # Tried, as rights alone do not tell: root has them for /proc too.
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
+def _unwritable(folder: Path, error: OSError) -> ValueError:
+    return ValueError(f"out must be a folder that can be written to, got {folder} ({error.strerror})")

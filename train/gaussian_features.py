@@ -94,4 +94,13 @@ def task(
     def logits(params: Parameters, x: Float[Array, "batch ..."]) -> Float[Array, "batch classes"]:
         return network.head(params, clipped(network.features(params, x), clip_norm=clip_norm))
 
-    return Task("gaussian_features", certificate, sampler, network.initialise, gradient, logits, check)
+    return Task(
+        "gaussian_features",
+        certificate,
+        sampler,
+        network.initialise,
+        gradient,
+        logits,
+        check,
+        network.input_shape,
+    )

@@ -15,7 +15,7 @@ import dataclasses
 import math
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +137,7 @@ def run(
     key: jax.Array | None,
     resume: bool = False,
     settings: Mapping[str, Any] | None = None,
+    announce: Callable[[], None] | None = None,
 ) -> Result:
     """Trains, from the start or from the last checkpoint.
 
@@ -149,6 +150,7 @@ def run(
         `resume` is set: it is in the checkpoint.
       resume: go on with the run in `out`.
       settings: JSON to describe the run with; a run is resumed under the same settings only.
+      announce: called once, before the first step, when nothing is left that could be refused.
 
     Returns:
       The result; result.json and weights.npz in `out`.
@@ -186,6 +188,8 @@ def run(
         loop = _Loop(task, data, options, out, layout, ledger, folder.description(out)["run"])
         stack.callback(loop.checkpoints.close)
         state = loop.begin(layout.placed(fresh), known_key=key is not None)
+        if announce is not None:
+            announce()
         state = loop.train(state)
         return loop.finish(state, seconds=time.perf_counter() - start)
 
@@ -263,7 +267,8 @@ class _Loop:
             ema_decay=options.ema_decay,
             layout=self.layout,
         )
-        data = Records(self.layout.shared(self.data.x), self.layout.shared(self.data.y))
+        flat = self.data.x.reshape(len(self.data.x), -1)
+        data = Records(self.layout.shared(flat), self.layout.shared(self.data.y))
         private = ("batch_size", "loss") if options.private_metrics else ()
         columns = (*metrics.PUBLIC, *private)
         rate, report = options.optimiser.rate(options.num_steps), options.every("report_every")

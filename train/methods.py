@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +109,7 @@ def run(
     resume: bool = False,
     options: loop.Options | None = None,
     described: Mapping[str, Any] | None = None,
+    announce: Callable[[], None] | None = None,
 ) -> loop.Result:
     """Carries a prepared run out.
 
@@ -119,6 +120,7 @@ def run(
       resume: go on with the run in `out`.
       options: how; plain SGD at the plan's learning rate by default.
       described: more settings to describe the run with, which resuming must repeat.
+      announce: as in `loop.run`.
 
     Raises:
       ValueError: as `loop.run`; options for another run than the plan's, or another optimiser than plain SGD
@@ -144,6 +146,7 @@ def run(
         key=None if seed is None and resume else keys.run_key(seed),
         resume=resume,
         settings=settings.as_dict() | {"dataset": prepared.data.name} | dict(described or {}),
+        announce=announce,
     )
 
 

@@ -61,4 +61,13 @@ def task(
     def check(params: Parameters, records: Records) -> None:
         require_gradient(network.losses, params, records)
 
-    return Task("nonprivate", certificate, sampler, network.initialise, gradient, network.logits, check)
+    return Task(
+        "nonprivate",
+        certificate,
+        sampler,
+        network.initialise,
+        gradient,
+        network.logits,
+        check,
+        network.input_shape,
+    )

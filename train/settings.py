@@ -163,8 +163,9 @@ class Settings:
         return q
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, for JSON."""
-        return dataclasses.asdict(self)
+        """All of it, for JSON; clip norm and offset of the methods that have them with their defaults."""
+        own = {"clip_norm": self.clip, "offset": self.alpha}
+        return dataclasses.asdict(self) | {name: own[name] for name in own if self.method in _OWN[name]}
 
 
 def whole(name: str, value: float, *, minimum: int) -> int:

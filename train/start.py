@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
@@ -93,10 +94,11 @@ class Start:
         self._check_processes()
         if self.coordinator is None:
             parallel.make(self.devices)
-            (folder.require_run if self.resume else folder.require_fresh)(Path(self.out))
         else:  # the first process looks at the folder when all are there
             parallel.connect(self.coordinator, num_processes=self.num_processes, process_id=self.process_id)
             object.__setattr__(self, "devices", jax.device_count())
+        if parallel.is_first():
+            (folder.require_run if self.resume else folder.require_fresh)(Path(self.out))
 
     def _check_processes(self) -> None:
         """Several processes take a coordinator, a number and a place each; one takes none of them."""
@@ -139,8 +141,10 @@ class Start:
             augmentation=self._augmentation(),
         )
 
-    def carry_out(self, prepared: methods.Prepared) -> loop.Result:
-        """Trains; see `exactdp.train.loop.run` for what it raises."""
+    def carry_out(
+        self, prepared: methods.Prepared, *, announce: Callable[[], None] | None = None
+    ) -> loop.Result:
+        """Trains; see `exactdp.train.loop.run` for `announce` and for what it raises."""
         return methods.run(
             prepared,
             out=Path(self.out),
@@ -153,6 +157,7 @@ class Start:
                 "accumulation": self.accumulation,
                 "augmentation": dataclasses.asdict(self._augmentation()),
             },
+            announce=announce,
         )
 
     def _augmentation(self) -> Augmentation:

@@ -45,6 +45,9 @@ def compile_step(
 ) -> Step:
     """The jitted step of a task. The state given is consumed: its buffers are used for the new one.
 
+    Records are best given flat, one a row: in the layout that a TPU chooses for images, taking a batch would
+    move the whole data set at every step.
+
     Runs of one task in one process, resumed or with other seeds, share what was compiled.
 
     theta_(t+1) = theta_t - rate * optimiser(gradient); average_(t+1) = d average_t + (1 - d) theta_(t+1) with
@@ -68,7 +71,8 @@ def compile_step(
     def step(state: State, data: Records) -> tuple[State, Outcome]:
         batch = task.sampler.draw(state.key, step=state.step)
         indices, mask = layout.padded(batch.indices), layout.padded(batch.mask)
-        records = layout.spread(Records(data.x[indices], data.y[indices]))
+        x = data.x[indices].reshape(-1, *task.input_shape)
+        records = layout.spread(Records(x, data.y[indices]))
         gradient = task.gradient(state.params, records, layout.spread(mask), state.key, state.step)
         updates, opt_state = transformation.update(gradient.value, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)

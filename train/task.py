@@ -58,6 +58,7 @@ class Task:
       logits: (params, x) -> logits, without noise, for evaluation.
       check: refuses a model that the method would treat wrongly, on made-up records, before anything is
         released. It sees no private data.
+      input_shape: of one record, as `gradient` takes it. A step's data set may have its records flat.
     """
 
     name: str
@@ -67,3 +68,4 @@ class Task:
     gradient: Callable[[Parameters, Records, Bool[Array, " batch"], jax.Array, Int[Array, ""]], Gradient]
     logits: Callable[[Parameters, Float[Array, "batch ..."]], Float[Array, "batch classes"]]
     check: Callable[[Parameters, Records], Any]
+    input_shape: tuple[int, ...]

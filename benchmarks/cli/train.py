@@ -183,8 +183,11 @@ def _run(arguments: argparse.Namespace, settings: Settings, out: str) -> tuple[A
             **{name: getattr(arguments, name) for name in (*_RUN, *_SWITCHES)},
         )
         prepared = run.prepare()
-        print("\n".join(_opening(prepared)), file=sys.stderr, flush=True)
-        return prepared, run.carry_out(prepared)
+
+        def announce() -> None:
+            print("\n".join(_opening(prepared)), file=sys.stderr, flush=True)
+
+        return prepared, run.carry_out(prepared, announce=announce)
 
 
 def _going_on(arguments: argparse.Namespace, out: str) -> str:

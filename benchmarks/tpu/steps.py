@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import jax
@@ -10,15 +11,17 @@ import jax.numpy as jnp
 
 from exactdp.accounting import validate
 from exactdp.mechanisms.batches import Poisson
-from exactdp.train import certificates, dirichlet, dpsgd, nonprivate, parallel
+from exactdp.train import certificates, dirichlet, dpsgd, gaussian_features, nonprivate, parallel
 from exactdp.train import state as states
 from exactdp.train import step as steps
 from exactdp.train.network import Network
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.task import Records, Task
 
-METHODS = ("nonprivate", "dpsgd", "dirichlet")
+METHODS = ("nonprivate", "dpsgd", "label_public", "gaussian_features", "dirichlet")
 MODELS: dict[str, tuple[int, ...]] = {
+    "linear": (28, 28, 1),
+    "mlp": (28, 28, 1),
     "cnn": (28, 28, 1),
     "wrn-16-4": (32, 32, 3),
     "vit-tiny": (32, 32, 3),
@@ -67,20 +70,30 @@ class Case:
             return nonprivate.task(
                 network, certificate=certificates.nonprivate(sampler=sampler), sampler=sampler
             )
-        if self.method == "dpsgd":
-            return dpsgd.task(
+        if self.method == "dirichlet":
+            certificate = certificates.dirichlet(
+                _SCALING, offset=_OFFSET, sampler=sampler, num_classes=NUM_CLASSES
+            )
+            return dirichlet.task(
+                network, certificate=certificate, sampler=sampler, scaling=_SCALING, offset=_OFFSET
+            )
+        if self.method == "gaussian_features":
+            return gaussian_features.task(
                 network,
-                certificate=certificates.dpsgd(_NOISE_MULTIPLIER, sampler=sampler),
+                certificate=certificates.gaussian_features(_NOISE_MULTIPLIER, sampler=sampler),
                 sampler=sampler,
                 noise_multiplier=_NOISE_MULTIPLIER,
                 clip_norm=_CLIP_NORM,
-                expected_batch_size=expected,
             )
-        certificate = certificates.dirichlet(
-            _SCALING, offset=_OFFSET, sampler=sampler, num_classes=NUM_CLASSES
-        )
-        return dirichlet.task(
-            network, certificate=certificate, sampler=sampler, scaling=_SCALING, offset=_OFFSET
+        certify = {"dpsgd": certificates.dpsgd, "label_public": certificates.label_public}[self.method]
+        return dpsgd.task(
+            network,
+            certificate=certify(_NOISE_MULTIPLIER, sampler=sampler),
+            sampler=sampler,
+            noise_multiplier=_NOISE_MULTIPLIER,
+            clip_norm=_CLIP_NORM,
+            expected_batch_size=expected,
+            name=self.method,
         )
 
 
@@ -104,7 +117,8 @@ def jitted(case: Case, *, layout: parallel.Layout) -> tuple[Any, tuple[Any, Any]
     def records() -> Records:
         # Zero rows make the devices divide their number, as `Layout.shared` does.
         rows = case.num_records + -case.num_records % layout.num_devices
-        return Records(jnp.zeros((rows, *MODELS[case.model]), jnp.float32), jnp.zeros(rows, jnp.int32))
+        x = jnp.zeros((rows, math.prod(MODELS[case.model])), jnp.float32)
+        return Records(x, jnp.zeros(rows, jnp.int32))
 
     # Shapes only: this key gives no number.
     state = jax.eval_shape(initial, jax.random.key(0))

@@ -60,5 +60,7 @@ def layout(*, split_parameters: bool) -> parallel.Layout:
     os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")
     os.environ.setdefault("TPU_ACCELERATOR_TYPE", "v5litepod-4")
     os.environ.setdefault("TPU_WORKER_HOSTNAMES", "localhost")
+    # Its lock keeps two processes from one TPU, and would keep them from compiling side by side.
+    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")
     described: Any = topologies.get_topology_desc(platform="tpu", topology_name=NAME)
     return parallel.Layout(Mesh(np.array(described.devices), (parallel.AXIS,)), split_parameters)

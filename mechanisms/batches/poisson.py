@@ -146,7 +146,7 @@ def _draw(sampler: Poisson, key: jax.Array) -> Batch:
     indices, size = selection.first_selected(selected, capacity=sampler.capacity)
     if sampler.capacity < sampler.num_records:
         # The smallest of independent uniform numbers are a uniformly random subset of those below any
-        # threshold. Sorting is slow, and is done in a step that overflows only.
+        # threshold. Finding them takes a hundred passes, and is done in a step that overflows only.
         indices = jax.lax.cond(
             size > sampler.capacity,
             lambda: selection.smallest(

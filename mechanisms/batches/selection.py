@@ -55,5 +55,29 @@ def order(values: UInt32[Array, " records"], ties: UInt32[Array, " records"]) ->
 def smallest(
     values: UInt32[Array, " records"], ties: UInt32[Array, " records"], *, count: int
 ) -> Int32[Array, " count"]:
-    """Indices of the `count` smallest (value, tie) pairs, in increasing order of the index."""
-    return jnp.sort(order(values, ties)[:count])
+    """Indices of the `count` smallest (value, tie) pairs, in increasing order of the index.
+
+    Pairs that agree come in order of the index, as in a stable sort. Nothing is sorted: the largest triple
+    (value, tie, index) that belongs is found bit by bit, by counting those below. A sort takes several times
+    as long on a CPU, and the compiler for TPUs takes 20 seconds for one of 50 000 pairs.
+    """
+    index = jnp.arange(values.shape[0], dtype=jnp.uint32)
+    chosen, level, missing = jnp.zeros(values.shape, bool), jnp.ones(values.shape, bool), jnp.int32(count)
+    for word in (values, ties, index):
+        last = _smallest_but(missing - 1, word, level)
+        below = level & (word < last)
+        chosen, level = chosen | below, level & (word == last)
+        missing -= below.sum(dtype=jnp.int32)
+    return first_selected(chosen | level, capacity=count)[0]
+
+
+def _smallest_but(
+    rank: Int32[Array, ""], word: UInt32[Array, " records"], level: Bool[Array, " records"]
+) -> UInt32[Array, ""]:
+    """Of the words at `level`, the one with `rank` before it: the largest with at most so many below."""
+
+    def bit(number: Int32[Array, ""], found: UInt32[Array, ""]) -> UInt32[Array, ""]:
+        more = found | (jnp.uint32(1 << (_WORD - 1)) >> number.astype(jnp.uint32))
+        return jnp.where(jnp.sum(level & (word < more), dtype=jnp.int32) <= rank, more, found)
+
+    return jax.lax.fori_loop(0, _WORD, bit, jnp.uint32(0))

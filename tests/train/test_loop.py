@@ -88,6 +88,24 @@ def test_a_run_trains_and_reports(tmp_path: Path) -> None:
     assert (out.stat().st_mode & 0o077) == 0
 
 
+def test_records_lie_flat_on_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A TPU would move the whole data set at every step if they lay there as images.
+    compile_step, given = loop.compile_step, list[tuple[int, ...]]()
+
+    def compiled(task: Any, optimiser: Any, **how: Any) -> Callable[..., Any]:
+        step = compile_step(task, optimiser, **how)
+
+        def watched(state: Any, data: Any) -> Any:
+            given.append(data.x.shape)
+            return step(state, data)
+
+        return watched
+
+    monkeypatch.setattr(loop, "compile_step", compiled)
+    runs.run(tmp_path / "run", runs.prepare(num_steps=1))
+    assert given == [(len(runs.dataset().y), 16)]
+
+
 def test_what_holds_the_run_key_is_private_whatever_the_folder_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

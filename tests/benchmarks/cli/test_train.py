@@ -18,7 +18,7 @@ import pytest
 from exactdp.accounting import calibrate, prv
 from exactdp.accounting.ledger import Ledger
 from exactdp.benchmarks.cli import main, train
-from exactdp.train import board
+from exactdp.train import board, data
 
 KEYS = ["test_accuracy", "epsilon", "delta", "threat_model", "steps", "seconds", "run"]
 SHORT = "--dataset digits --model linear --num_steps 30 --seed 1"
@@ -206,7 +206,7 @@ def test_bad_input(
     assert printed.out == ""
     assert message in printed.err.splitlines()[-1]
     assert not list(tmp_path.iterdir())
-    assert not worked or "/proc" in line  # which only the system knows not to be writable
+    assert "certified by" not in printed.err and not worked
 
 
 def test_what_cannot_be_certified_is_not_begun(
@@ -286,11 +286,45 @@ def test_resuming_under_another_setting_names_its_flag(
         "--scaling 0.6": "scaling must be what the run in {out} was started with, 0.5, got 0.6",
         "--scaling 0.5 --padding 1": "padding must be what the run in {out} was started with, 0, got 1",
         "--scaling 0.5 --schedule cosine": "schedule must be what the run in {out} was started with",
-        "--scaling 0.5 --ema_decay 0.5": "ema_decay must be what the run in {out} was started with",
+        "--scaling 0.5 --ema_decay 0.5": (
+            "ema_decay must be what the run in {out} was started with, left out, got 0.5"
+        ),
+        "--scaling 0.5 --offset 2": "offset must be what the run in {out} was started with, 3.0, got 2.0",
+        "--scaling 0.5 --seed 2": "seed must be the one that the run was started with",
     }.items():
         status, told = called(f"{line.replace('--scaling 0.5', given)} --resume", capsys)
         assert status == 2
         assert f"error: {message.format(out=out)}" in told
+        assert "certified by" not in told
+    # What holds by default may be said.
+    status, told = called(f"{line} --offset 3 --resume", capsys)
+    assert status == 0 and "certified by" in told
+
+
+def test_a_run_that_is_refused_names_the_clip_norm_it_was_started_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = f"train dpsgd {SHORT} --noise_multiplier 4 --out {tmp_path / 'run'}"
+    assert called(line, capsys)[0] == 0
+    status, told = called(f"{line} --resume --clip_norm 2", capsys)
+    assert status == 2
+    assert told.splitlines()[-1].endswith(
+        f"error: clip_norm must be what the run in {tmp_path / 'run'} was started with, 1.0, got 2.0"
+    )
+    assert "certified by" not in told
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_data_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load(_: str) -> Any:
+        raise AssertionError("the data was read")
+
+    monkeypatch.setattr(data, "load", load)
+    for out in ("/proc/x", "/proc/x/y", str(tmp_path / ("a" * 300))):
+        status, told = called(f"train dpsgd {SHORT} --epsilon 4 --out {out}", capsys)
+        assert status == 2
+        assert f"error: out must be a folder that can be written to, got {out} (" in told
 
 
 def called(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
