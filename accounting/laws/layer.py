@@ -196,7 +196,7 @@ def _tails(u: Array, cut: float, power: int) -> Tails:
     trials, x = power + _K, u - cut
     log_p, log_rest = -np.logaddexp(0.0, -x), -np.logaddexp(0.0, x)
     # Each sum over its largest term where that is the one next to k; only the smaller sum is used.
-    odds = np.minimum(np.exp(x), 1.5 * (_K + 1) / power)
+    odds = np.minimum(np.exp(np.minimum(x, 9.0)), 1.5 * (_K + 1) / power)
     grown = np.ones_like(u)
     for j in range(min(trials - 1, _TERMS), _K, -1):
         grown = 1.0 + grown * odds * ((trials - j) / (j + 1.0))
@@ -208,7 +208,7 @@ def _tails(u: Array, cut: float, power: int) -> Tails:
     below = math.log(math.comb(trials, _K)) + _K * log_p + power * log_rest + np.log(grown)
     # Each sum's exponents are no larger than its logarithm and those of the binomials.
     sizes = [np.abs(tail) + 2.0 * trials + 8.0 for tail in (below, above)]
-    odds = np.exp(np.clip(above - below, -700.0, 700.0))
+    odds = np.exp(np.clip(above - below, -300.0, 300.0))
     small = above < below  # the larger of the two is 1 less the smaller
     with np.errstate(divide="ignore"):
         log_below = np.where(small, np.log1p(-np.exp(np.minimum(above, -0.6))), below)
