@@ -226,11 +226,11 @@ class Layer:
                 grown += n * saddle.complex_log1p(w)
                 scale += n * math.log1p(ratio)
                 # Errors of w = b / a, those of log(1 + w) being no more than 1 / (1 - |w|) times them.
-                size_a = np.maximum(np.exp(log_a.real) - error, 1e-300)
+                size_a = np.maximum(np.exp(log_a.real) - error, _TINY)
                 turned = 2.0 + nodes * (abs(a.mean) + abs(b.mean)) + abs(a.log_moment) + abs(b.log_moment)
                 fraction = 8 * EPS * turned + error / size_a + b.log_moment_error + a.log_moment_error
                 slip_w = ratio * part_error / size_a + np.abs(w) * fraction * (1.0 + fraction)
-                slip += n * (slip_w / np.maximum(1.0 - np.abs(w) - slip_w, 1e-300) + 4 * EPS * np.abs(w))
+                slip += n * (slip_w / np.maximum(1.0 - np.abs(w) - slip_w, _TINY) + 4 * EPS * np.abs(w))
             if not 0.0 < scale < _MOST_GROWTH:
                 raise Unsuitable("tilted, too many large losses are likely")
             # |expm1(g + s) - expm1(g)| <= e^{|g|} expm1(|s|), and slip bounds |s|.
@@ -245,6 +245,7 @@ class Layer:
         return Integrand(log_m, log_power, relative, bound, factor, absolute)
 
 
+_TINY = 1e-30  # in place of what rounding has lost: what it divides is then lost as a whole
 _MOST_GROWTH = 200.0  # log of the share of the tilted mass that has a large loss
 _SLACK = 1e-9  # of a logarithm: far above its rounding
 
