@@ -54,8 +54,8 @@ def tail(count: int, p: float, q: float, gap: float, k: int) -> Tail:
     w = np.concatenate([down[::-1], [1.0], up])
     fall = gap * (j - k)
     total = float(w.sum())
-    # A term's factors are each known to a few units; so are p and q.
-    error = 4 * EPS * float(w @ (np.abs(j - mode) + 2.0 * np.abs(j - count * p))) / total
+    # A term's factors are each known to a few units; so are p and q, within eight.
+    error = 4 * EPS * float(w @ (5.0 * np.abs(j - mode) + 2.0 * np.abs(j - count * p))) / total
     log_mass, mass_error = _log_mass(count, mode, p, q)
     left_out = _left_out(w[-1], (count - j[-1]) / (j[-1] + 1.0) * (p / q)) if j[-1] < count else 0.0
     left_out += _left_out(w[0], j[0] / (count - j[0] + 1.0) * (q / p)) if j[0] > k else 0.0

@@ -128,7 +128,8 @@ def _binomial(law: Law, count: int) -> Closed | None:
         return None
     p_low = max(p_low, math.ulp(0.0))  # a probability below every float
     free = p_low + p_high
-    log_free = count * math.log(free)
+    # Of the finite losses: `free` itself is rounded, and would be so `count` times.
+    log_free = count * math.log1p(-law.infinity_mass)
     infinite = -math.expm1(count * math.log1p(-law.infinity_mass)) if law.infinity_mass else 0.0
     tail = functools.cache(functools.partial(binomial.tail, count, p_high / free, p_low / free, high - low))
 
