@@ -79,7 +79,7 @@ def split(components: Components, *, epsilon: float, log_delta: float | None, lo
                 break  # the orders fall from layer to layer: the first that matters decides
         else:
             break
-        power = max(math.ceil(guess + _ABOVE), 2 * power if guess >= power else power)
+        power = max(math.ceil(guess + _ABOVE), 2 * power if guess > 0.99 * power else power)
         if power > _MOST_POWER:
             raise Unsuitable("the layers would have to be too sharp")
     if log_delta is None:
