@@ -77,10 +77,18 @@ def _panel(axes: Axes, rows: list[store.Row]) -> None:
 
 
 def _name(row: store.Row) -> str:
-    """The claim's name; with the noise multiplier where that is what is claimed."""
-    if row["quantity"] != "noise_multiplier":
-        return row["name"]
-    return rf"{row['name']} ($\sigma$ = {float(row['claimed']):.4g})"
+    """The claim's name, its delta or epsilon, its noise multiplier where that is claimed, and its threat model."""
+    given = rf"$\delta$ = {_short(row['delta'])}" if row["axis"] == "epsilon" and row["delta"] else ""
+    if row["axis"] == "delta" and row["epsilon"]:
+        given = rf"$\varepsilon$ = {_short(row['epsilon'])}"
+    claimed = rf"$\sigma$ = {float(row['claimed']):.4g}" if row["quantity"] == "noise_multiplier" else ""
+    coins = f"{row['coins']} coins" if row["coins"] and row["coins"] != "none" else ""
+    model = [x.replace("_", "/") for x in (row["adjacency"],) if x] + [x for x in (coins,) if x]
+    return f"{row['name']} ({', '.join([x for x in (claimed, given) if x] + model)})"
+
+
+def _short(number: str) -> str:
+    return f"{float(number):.3g}".replace("e-0", "e-")
 
 
 def _apart(row: store.Row) -> bool:
