@@ -77,7 +77,7 @@ def _panel(axes: Axes, rows: list[store.Row]) -> None:
 
 
 def _name(row: store.Row) -> str:
-    """The claim's name, its delta or epsilon, its noise multiplier where that is claimed, and its threat model."""
+    """The claim's name, what it is claimed at, and its threat model."""
     given = rf"$\delta$ = {_short(row['delta'])}" if row["axis"] == "epsilon" and row["delta"] else ""
     if row["axis"] == "delta" and row["epsilon"]:
         given = rf"$\varepsilon$ = {_short(row['epsilon'])}"
