@@ -31,6 +31,7 @@ def fast_reference(
         with _limited(seconds):
             return _reference(mechanisms, delta)
     except (_ExpiredError, ArithmeticError, ValueError, MemoryError, IndexError, RecursionError):
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
         return None
 
 
@@ -38,7 +39,7 @@ def fast_reference(
 def _limited(seconds: float) -> Generator[None]:
     old_limit, old_handler = contour.WORK_LIMIT[""], signal.signal(signal.SIGPROF, _expired)
     contour.limit_work(FAST_WORK)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)  # again, should a callback swallow the first
     try:
         yield
     finally:

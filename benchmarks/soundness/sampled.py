@@ -18,6 +18,9 @@ def log_ratio(q: float, u: np.ndarray) -> np.ndarray:
     return np.where(u < 30.0, near, np.logaddexp(math.log1p(-q), math.log(q) + u))
 
 
+_STEEPEST = 3000.0  # slope of an exponent over the width of a Laplace release's loss
+
+
 class HiddenGaussian(Quadrature):
     """(1 - q) N(0, sigma^2) + q N(1, sigma^2) against N(0, sigma^2)."""
 
@@ -139,6 +142,8 @@ class HiddenLaplace(Quadrature):
 
     def cumulant(self, s: float) -> tuple[float, float, float]:
         d, q = self.width, self.q
+        if abs(s) * d > _STEEPEST:  # the rule alone would take minutes, in one call that no signal ends
+            raise OverflowError(f"too steep: {abs(s) * d:.3g}")
         x, w = np.polynomial.legendre.leggauss(60 + int(abs(s) * d))
         u = np.concatenate([d * x, [d, -d]])
         logq = np.concatenate([np.log(w * d / 4) - (d * x + d) / 2, [math.log(0.5) - d, math.log(0.5)]])
