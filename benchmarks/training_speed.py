@@ -269,8 +269,10 @@ def draw(path: Path) -> list[Path]:
                 found = {row["case"]: float(row[field]) for row in rows if row["step"] == kind}
                 places = [cases.index(name) + 0.8 * (k + 0.5) / len(kinds) - 0.4 for name in found]
                 bars = axes.bar(places, list(found.values()), 0.8 / len(kinds), color=_COLOURS[k], label=kind)
-                axes.bar_label(bars, [f"{value:.3g}" for value in found.values()], fontsize=5.0)
+                labels = [f"{value:.3g}" if value < 1000 else f"{value:.0f}" for value in found.values()]
+                axes.bar_label(bars, labels, fontsize=5.0, rotation=90, padding=1.5)
             axes.set(xticks=range(len(cases)), xticklabels=cases, yscale="log")
+            axes.set_ylim(top=2.5 * axes.get_ylim()[1])  # room for the numbers
             axes.set_ylabel(f"{what} over the non-private step's")
             axes.axhline(1.0, color=style.BLACK, linewidth=0.6)
         handles, labels = left.get_legend_handles_labels()
