@@ -29,7 +29,6 @@ _MOST_TRIES = 12
 _LEAST_FALL = 1e-4  # of the logarithm of the integrand, from the last node to the next
 _SPARE, _SPARE_TERMS = 45.0, 22.0  # logs: 2e5 terms, each with a tail of 1e4 times as much, are below e^22
 _NOTHING = -1e5  # log of a weight that is none
-_NEAR_LIMIT = 0.97  # share of the pair's largest slope for which nodes are laid
 
 
 class Layer(Moments):
@@ -105,7 +104,7 @@ class Layer(Moments):
           slope: upper end of the bracket of slopes. The weight's own slopes do not matter for the error of a
             rule, but for where its nodes end, which `Quadrature.tails` checks.
         """
-        steepest = _NEAR_LIMIT * self._law.pair.slope_limits[1]
+        steepest = mapped.NEAR_LIMIT * self._law.pair.slope_limits[1]
         return self._law.pair.quadrature(
             slopes=(-self._trials * float(special.expit(-self._first)), min(slope, steepest)),
             frequency=frequency,

@@ -18,7 +18,9 @@ from scipy import special
 from exactdp.accounting.laws.law import Atom, Decay, Law, Moments, Nodes, bins
 from exactdp.accounting.pairs.base import Array, Masses, Pair
 
-_NEAR_LIMIT = 0.97
+NEAR_LIMIT = 0.97
+"""Share of a pair's largest slope up to which its quadrature and its cells are asked for."""
+
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -192,7 +194,7 @@ class MappedLaw(Law):
           order: the tilt.
           log_moment: log of the moment of the law with its weight.
         """
-        steepest = _NEAR_LIMIT * self.pair.slope_limits[1]  # a weight may allow for larger orders
+        steepest = NEAR_LIMIT * self.pair.slope_limits[1]  # a weight may allow for larger orders
         cells = self.pair.density(slope=1.0 if self.add else min(1.0 + order, steepest))
         if cells is None:
             return None

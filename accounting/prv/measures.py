@@ -177,14 +177,7 @@ class Layer:
         tilted = self._tilted(order)
         at, error = saddle.layer(
             order,
-            [
-                (
-                    n,
-                    saddle.Step(a.log_moment, a.mean, a.variance, a.log_moment_error),
-                    saddle.Step(b.log_moment, b.mean, b.variance, b.log_moment_error),
-                )
-                for n, a, b in tilted
-            ],
+            [(n, _step(a), _step(b)) for n, a, b in tilted],
         )
         parts = tuple(t for _, a, b in tilted for t in (a, b))
         return Cumulants(at.order, at.log_moment, at.mean, at.variance, error, parts)
@@ -248,6 +241,10 @@ class Layer:
 _TINY = 1e-30  # in place of what rounding has lost: what it divides is then lost as a whole
 _MOST_GROWTH = 200.0  # log of the share of the tilted mass that has a large loss
 _SLACK = 1e-9  # of a logarithm: far above its rounding
+
+
+def _step(tilted: Tilted) -> saddle.Step:
+    return saddle.Step(tilted.log_moment, tilted.mean, tilted.variance, tilted.log_moment_error)
 
 
 def _log_decay(law: Moments, order: float, part: Tilted, y: Array) -> Array:

@@ -102,10 +102,8 @@ def _by_transform(
             return quick
     found: Interval | None = None
     if engine in ("auto", "contour"):
-        try:
+        with contextlib.suppress(Unsuitable):
             found = _by_contour(components, log_delta, tolerance, floor)
-        except Unsuitable:
-            pass
         if found is not None and (found.width <= _wanted(found, tolerance) or found.upper <= floor):
             return found
         with contextlib.suppress(Unsuitable):

@@ -7,7 +7,7 @@ contour runs through the saddle point of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from exactdp.accounting.laws.law import Moments
 from exactdp.accounting.pairs.base import Unsuitable
@@ -68,10 +68,9 @@ def split(components: Components, *, epsilon: float, log_delta: float | None, lo
     cuts = layers.cuts(epsilon, _TOP * epsilon)
     power, size = _LEAST_POWER, log_delta
     while True:
-        measures = _measures(components, cuts, power)
         found: list[tuple[Measure, Cumulants]] = []
         guess: float | None = None
-        for measure in measures:
+        for measure in _measures(components, cuts, power):
             at = _saddle(measure, epsilon, log_delta, guess, power)
             found.append((measure, at))
             guess = at.order
@@ -97,7 +96,9 @@ def split(components: Components, *, epsilon: float, log_delta: float | None, lo
     return Split(contours, bounds)
 
 
-def _measures(components: Components, cuts: Sequence[float], power: int) -> list[Measure]:
+def _measures(components: Components, cuts: Sequence[float], power: int) -> Iterator[Measure]:
+    """The measure below the first cut, and one a layer, each made when it is asked for."""
+
     def between(low: float, high: float) -> list[tuple[Moments, int]]:
         found = [(law.layer(low, high, power=power), n) for law, n in components]
         parts = [(measure, n) for measure, n in found if measure is not None]
@@ -105,11 +106,12 @@ def _measures(components: Components, cuts: Sequence[float], power: int) -> list
             raise Unsuitable("a law has no layers")
         return parts
 
-    measures: list[Measure] = [Composition(between(-math.inf, cuts[0]))]
+    below = between(-math.inf, cuts[0])
+    yield Composition(below)
     for low, high in zip(cuts, [*cuts[1:], math.inf], strict=True):
-        below, part = between(-math.inf, low), between(low, high)
-        measures.append(Layer(below, [measure for measure, _ in part]))
-    return measures
+        yield Layer(below, [measure for measure, _ in between(low, high)])
+        if high < math.inf:
+            below = between(-math.inf, high)
 
 
 def _negligible(at: Cumulants, epsilon: float, log_delta: float | None) -> bool:
