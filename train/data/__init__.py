@@ -1,4 +1,4 @@
-"""Data sets by name: images (idx, npz, MedMNIST, TFDS, embedded) and tables (Adult, Criteo, privacytrustlab)."""
+"""Data sets by name: images (idx, npz, MedMNIST, TFDS, embedded), tables (Adult, Criteo, privacytrustlab)."""
 
 from exactdp.train.data.catalogue import NAMES, load, require_known
 from exactdp.train.data.columns import feature_groups

@@ -7,8 +7,8 @@ import numpy as np
 from exactdp.train.data.dataset import Dataset, from_pixels
 
 _SOURCE = (
-    "scikit-image lfw_subset: 200 crops of 25x25 from Labeled Faces in the Wild (Huang et al. 2007), 100 with "
-    "a face and 100 without; licence not stated"
+    "scikit-image lfw_subset: 200 crops of 25x25 from Labeled Faces in the Wild (Huang et al. 2007), 100 "
+    "with a face and 100 without; licence not stated"
 )
 _NUM_FACES = 100
 # Every fifth crop of each class is a test record.
