@@ -133,7 +133,7 @@ def carry_out(
             _write(path, header, rows)
             print(
                 f"{point.split}: {point.series} at {point.x:g}, seed {seed}: accuracy "
-                f"{result.test_accuracy:.4f}, epsilon <= {result.epsilon.upper:.4g}",
+                f"{result.measured:.4f}, epsilon <= {result.epsilon.upper:.4g}",
                 file=sys.stderr,
                 flush=True,
             )
@@ -188,7 +188,7 @@ def _row(
         "coins": model.coins,
         "released": model.released,
         "covers_weights": plan.certificate.covers_weights,
-        "accuracy": result.test_accuracy,
+        "accuracy": result.measured,
         "seconds": round(seconds, 2),
     }
     if settings.method == "dirichlet" and plan.noise is not None:
