@@ -37,6 +37,7 @@ class Prepared:
       plan: what follows from it.
       task: the method on its model.
       data: what it is trained on.
+      network: the model of the task.
       pretraining: whether to show progress -> parameters of a key after pre-training on what is public; None
         where there is none.
     """
@@ -45,6 +46,7 @@ class Prepared:
     plan: Plan
     task: Task
     data: Dataset
+    network: Network
     pretraining: Callable[[bool], Callable[[jax.Array], Parameters]] | None = None
 
 
@@ -77,7 +79,8 @@ def prepare(
     public = _public(settings, data)
     found = plan(settings, num_records=len(data.y), num_classes=data.num_classes, public=public)
     made = _task(settings, found, objective, accumulation, public)
-    return Prepared(settings, found, made, data, _pretraining(settings, found, objective, data, public))
+    pretraining = _pretraining(settings, found, objective, data, public)
+    return Prepared(settings, found, made, data, network, pretraining)
 
 
 def require_fitting(
