@@ -1,0 +1,97 @@
+"""Ball from below, by guessing the record from its public view: certified, whatever the records are."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from exactdp.accounting import validate
+from exactdp.accounting.clopper_pearson import clopper_pearson
+from exactdp.accounting.interval import Interval
+
+Array = NDArray[np.float64]
+
+# Weight of an even spread in the covariance: with fewer records than pixels the sample's own is singular.
+_SHRINKAGE = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearGuess:
+    """The best linear guess of a record from a public view that is affine in it, u = matrix x + offset.
+
+    x_hat = m + C A^T (A C A^T + s^2 I)^-1 (u - A m - b), with the mean m and the covariance C of other
+    records. For a blur it is Wiener's deconvolution, for public columns the regression on them.
+
+    Attributes:
+      matrix: A, [v, d].
+      offset: b, [v].
+      precision: s, standard deviation of the rounding of the view, > 0; some 1e-7 of its size in float32.
+    """
+
+    matrix: Array
+    offset: Array
+    precision: float
+
+    def __post_init__(self) -> None:
+        validate.positive("precision", self.precision)
+        if self.matrix.ndim != 2 or self.offset.shape != self.matrix.shape[:1]:
+            raise ValueError(
+                f"matrix must be [v, d] and offset [v], got {self.matrix.shape} and {self.offset.shape}"
+            )
+
+    def guess(self, views: Array, *, known: Array) -> Array:
+        """Guesses of the records behind views, from a sample of other records.
+
+        Args:
+          views: [n, v].
+          known: [m, d], m >= 2; none of them behind the views.
+
+        Returns:
+          [n, d].
+        """
+        mean = known.mean(axis=0)
+        centred = known - mean
+        covariance = centred.T @ centred / len(known)
+        spread = np.trace(covariance) / len(mean)
+        covariance = (1.0 - _SHRINKAGE) * covariance + _SHRINKAGE * spread * np.eye(len(mean))
+        cross = covariance @ self.matrix.T
+        # By eigenvalues: A C A^T is singular where the view drops something, and nearly so for a blur.
+        values, vectors = linalg.eigh(self.matrix @ cross)
+        rounding = np.finfo(np.float64).eps * max(float(values[-1]), 1e-300) * len(values)
+        weights = 1.0 / (np.maximum(values, 0.0) + self.precision**2 + rounding)
+        gain = (cross @ vectors) * weights @ vectors.T
+        return mean + (views - self.matrix @ mean - self.offset) @ gain.T
+
+
+def lower_bound(guesses: Array, truths: Array, *, radius: float, confidence: float = 0.95) -> Interval:
+    """A lower bound on the mean of Ball(X, Psi(X), d, rho), and so on its largest value, over u.
+
+    A guess g(u) is one centre: Pr[d(X, g(u)) <= rho | Psi(X) = u] <= Ball(X, u, d, rho) for each u. The mean
+    over u of the left side is the probability that a guess from a view comes within rho of the record, which
+    is counted; whatever the guess is, as long as it was made without the records it is tried on.
+
+    Args:
+      guesses: features of the guesses, [n, k].
+      truths: features of the records guessed, [n, k]; independent draws from the law of X.
+      radius: rho >= 0.
+      confidence: in (0, 1).
+
+    Returns:
+      [Clopper and Pearson's lower end, 1].
+
+    Raises:
+      ValueError: shapes differ or an argument is out of range.
+    """
+    rho = validate.non_negative("radius", radius)
+    if guesses.shape != truths.shape or guesses.ndim != 2:
+        raise ValueError(f"guesses and truths must be alike [n, k], got {guesses.shape} and {truths.shape}")
+    hits = int((errors(guesses, truths) <= rho).sum())
+    return clopper_pearson(hits, trials=len(truths), confidence=confidence, side="lower")
+
+
+def errors(guesses: Array, truths: Array) -> Array:
+    """Distance of each guess from its record, [n]."""
+    return np.sqrt(np.sum((guesses - truths) ** 2, axis=1))
