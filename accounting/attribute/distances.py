@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import distance
 
 from exactdp.accounting import validate
 
@@ -60,12 +61,9 @@ def features(name: str, records: NDArray[Any]) -> Array:
 def between(first: Array, second: Array) -> Array:
     """Euclidean distances of features, [n, k] and [m, k] to [n, m]; exactly 0 between equal rows.
 
-    Differences, not inner products: these lose half of the digits of a small distance.
+    By differences, not by inner products: these lose half of the digits of a small distance.
     """
-    distances = np.empty((len(first), len(second)))
-    for place, row in enumerate(first):
-        distances[place] = np.sqrt(np.sum((second - row) ** 2, axis=1))
-    return distances
+    return distance.cdist(first, second)
 
 
 def _edges(x: Array) -> Array:
