@@ -53,17 +53,20 @@ class LinearGuess:
           [n, d].
         """
         mean = known.mean(axis=0)
-        centred = known - mean
-        covariance = centred.T @ centred / len(known)
-        spread = np.trace(covariance) / len(mean)
-        covariance = (1.0 - _SHRINKAGE) * covariance + _SHRINKAGE * spread * np.eye(len(mean))
-        cross = covariance @ self.matrix.T
-        # By eigenvalues: A C A^T is singular where the view drops something, and nearly so for a blur.
-        values, vectors = linalg.eigh(self.matrix @ cross)
-        rounding = np.finfo(np.float64).eps * max(float(values[-1]), 1e-300) * len(values)
-        weights = 1.0 / (np.maximum(values, 0.0) + self.precision**2 + rounding)
-        gain = (cross @ vectors) * weights @ vectors.T
-        return mean + (views - self.matrix @ mean - self.offset) @ gain.T
+        # C = sample^T sample + even I, of low rank but for the even part; no d x d product but A A^T.
+        sample = (known - mean) * np.sqrt((1.0 - _SHRINKAGE) / len(known))
+        even = _SHRINKAGE * float(np.mean((known - mean) ** 2))
+        seen = sample @ self.matrix.T
+        inner = seen.T @ seen + even * (self.matrix @ self.matrix.T)
+        # A C A^T is singular where the view drops something, nearly so for a blur: besides s^2, as much is
+        # added as rounding may have taken.
+        rounding = np.finfo(np.float64).eps * float(np.trace(inner))
+        inner[np.diag_indices_from(inner)] += self.precision**2 + rounding
+        solved = linalg.cho_solve(
+            linalg.cho_factor(inner, lower=True, overwrite_a=True),
+            (views - self.matrix @ mean - self.offset).T,
+        )
+        return mean + (sample.T @ (seen @ solved) + even * (self.matrix.T @ solved)).T
 
 
 def lower_bound(guesses: Array, truths: Array, *, radius: float, confidence: float = 0.95) -> Interval:

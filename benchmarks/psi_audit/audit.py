@@ -23,6 +23,7 @@ from exactdp.train.attacks.reidentification import MATCHERS
 from exactdp.train.data import Dataset
 
 _FEWEST = 40
+_BALL_SHARE = 4
 _SHARES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0)
 _DEFAULT_SHARE = 0.25
 _SMALLEST_SIDE = 8
@@ -35,7 +36,7 @@ class Options:
     Attributes:
       distance: of Ball; one of `distances.NAMES`.
       radius: rho of Ball; None for a quarter of the median distance of two records.
-      records: candidates to re-identify among, and twice as many at most for Ball.
+      records: candidates to re-identify among; Ball is estimated from four times as many.
       noise: standard deviation of what alters a copy, in units of a feature.
       neighbours: of one view, for Ball.
       confidence: of each interval.
@@ -107,7 +108,7 @@ def audit(data: Dataset, *, public: Public, levels: int, claim: Claim | None, op
     public.require_shape(data.input_shape)
     view = View(public, levels)
     sample_key, match_key = jax.random.split(jax.random.key(options.seed))
-    sample = Sample.of(data, key=sample_key).first(2 * options.records)
+    sample = Sample.of(data, key=sample_key).first(_BALL_SHARE * options.records)
     if len(sample.y) < _FEWEST:
         raise ValueError(f"{data.name}: an audit needs {_FEWEST} records at least, got {len(sample.y)}")
     typical = float(
