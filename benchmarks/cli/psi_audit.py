@@ -14,6 +14,7 @@ EXAMPLES = """\
   exactdp psi-audit --dataset lfw_faces --public blur:sigma=2 --epsilon 8 --delta 1e-5 --out audit
   exactdp psi-audit --dataset adult --public private:sex,race --gaussian_mu 1 --json
   exactdp psi-audit --dataset digits --public label --run runs/label_public
+  exactdp psi-audit --dataset adult --public private:sex,race --run runs/adult --attribute sex,race
 What is printed is computed from the records without noise: it is as private as they are."""
 
 
@@ -56,6 +57,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--run", metavar="DIR", help="a run's folder, whose exact curve is taken instead")
     parser.add_argument(
+        "--attribute",
+        metavar="NAMES",
+        help="with --run, of tables: private attributes to guess from the trained model, comma-separated",
+    )
+    parser.add_argument(
         "--out",
         type=flags.directory,
         metavar="DIR",
@@ -68,7 +74,7 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     """Audits the map."""
     _require_one_claim(arguments)
     from exactdp.benchmarks.curves import store
-    from exactdp.benchmarks.psi_audit import report
+    from exactdp.benchmarks.psi_audit import inference, report
     from exactdp.benchmarks.psi_audit.audit import Options, audit
     from exactdp.benchmarks.psi_audit.claim import Claim
     from exactdp.mechanisms import public
@@ -88,15 +94,31 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
         claim = Claim.of_epsilon(arguments.epsilon, delta=arguments.delta)
     elif arguments.gaussian_mu is not None:
         claim = Claim.of_mu(arguments.gaussian_mu)
+    attributes: list[str] = [] if arguments.attribute is None else arguments.attribute.split(",")
+    run: str | None = arguments.run
+    if attributes and run is None:
+        raise ValueError(f"attribute must be given with run, got {arguments.attribute} without")
     data.require_known(arguments.dataset)
     directory = None if arguments.out is None else store.prepare_directory("out", arguments.out)
     dataset = data.load(arguments.dataset)
     columns = dataset.input_shape[0] if len(dataset.input_shape) == 1 else 0
-    parsed = public.parse(arguments.public, num_columns=columns, names=dataset.columns)
-    if arguments.run is not None:
-        claim = Claim.of_run(arguments.run, public=parsed.text)
+
+    def parse(text: str) -> public.Public:
+        return public.parse(text, num_columns=columns, names=dataset.columns)
+
+    parsed = parse(arguments.public)
+    if run is not None:
+        claim = Claim.of_run(run, public=parsed, parse=parse)
     start = time.perf_counter()
     result = audit(dataset, public=parsed, levels=arguments.levels, claim=claim, options=options)
+    attacked = (
+        []
+        if run is None
+        else [
+            inference.attack(run, dataset, public=parsed, attribute=name, seed=options.seed)
+            for name in attributes
+        ]
+    )
     asked = {
         "dataset": arguments.dataset,
         "public": parsed.text,
@@ -112,11 +134,12 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     files = (
         []
         if directory is None
-        else report.write(directory, result, asked=asked, confidence=options.confidence)
+        else report.write(directory, result, attacked, asked=asked, confidence=options.confidence)
     )
     answer = {
         **asked,
         **report.as_dict(result, confidence=options.confidence),
+        "attribute_inference": [found.as_dict(confidence=options.confidence) for found in attacked],
         "files": [str(path) for path in files],
         "seconds": time.perf_counter() - start,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,11 @@ from exactdp.accounting.fdp import tradeoff
 from exactdp.accounting.fdp.curve import TradeoffCurve, from_epsilon_delta
 from exactdp.accounting.fdp.gaussian import GaussianTradeoff
 from exactdp.accounting.ledger import Ledger
+from exactdp.mechanisms.public import Public
 from exactdp.train import folder
+
+# Its ledger announces gradients without noise: whoever is sampled is seen.
+_NOT_PRIVATE = "nonprivate"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,12 +51,13 @@ class Claim:
         return cls(GaussianTradeoff(validate.positive("gaussian_mu", mu)), {"gaussian_mu": float(mu)})
 
     @classmethod
-    def of_run(cls, directory: str | Path, *, public: str) -> Claim:
-        """The exact curve of what the ledger of a run announces.
+    def of_run(cls, directory: str | Path, *, public: Public, parse: Callable[[str], Public]) -> Claim:
+        """The exact curve of what the ledger of a run announces; the empty guarantee where it has no noise.
 
         Args:
           directory: the folder of the run.
           public: the map audited; a run that says which one it was trained with must name the same.
+          parse: reads such a name.
 
         Raises:
           ValueError: there is no ledger, it is damaged or empty, or the run's map is another.
@@ -63,11 +68,16 @@ class Claim:
         ledger = Ledger.load(path)
         if not len(ledger):
             raise ValueError(f"run must have announced a release, got {directory} with an empty ledger")
-        trained = _public(folder.description(Path(directory)))
-        if trained is not None and trained != public:
-            raise ValueError(f"public must be what the run was trained with, {trained!r}, got {public!r}")
-        curve = tradeoff.curve(ledger.composition()).lower
-        return cls(curve, {"run": str(directory), "threat_model": ledger.threat_model.as_dict()})
+        described = folder.description(Path(directory))
+        trained = _public(described)
+        if trained is not None and parse(trained).text != public.text:
+            raise ValueError(
+                f"public must be what the run was trained with, {trained!r}, got {public.text!r}"
+            )
+        given = {"run": str(directory), "threat_model": ledger.threat_model.as_dict()}
+        if described.get("method") == _NOT_PRIVATE:
+            return cls(from_epsilon_delta(0.0, delta=1.0), given)
+        return cls(tradeoff.curve(ledger.composition()).lower, given)
 
 
 def _public(value: Any) -> str | None:

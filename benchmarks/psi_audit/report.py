@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from exactdp.accounting.interval import Interval
 from exactdp.benchmarks.curves import store
 from exactdp.benchmarks.psi_audit.audit import Audit
+from exactdp.benchmarks.psi_audit.inference import Attacked
 from exactdp.train.attacks import Reidentification
 
 COLUMNS = ("part", "series", "distance", "noise", "x", "lower", "value", "upper", "chance")
-"""`part` is reidentification (x: how many guesses), ball or advantage (x: the radius)."""
+"""`part` is reidentification (x: how many guesses), ball or advantage (x: the radius), or inference (of an
+attribute from a trained model; chance: the accuracy without the model, the others: what the model adds)."""
 
 _TOP = (1, 5)
 
@@ -101,13 +103,21 @@ def _ball(series: str, radius: float, found: Interval, value: float | None) -> l
     return ["ball", series, None, None, radius, found.lower, value, found.upper, None]
 
 
-def write(directory: Path, audit: Audit, *, asked: Mapping[str, object], confidence: float) -> list[Path]:
+def write(
+    directory: Path,
+    audit: Audit,
+    attacked: Sequence[Attacked],
+    *,
+    asked: Mapping[str, object],
+    confidence: float,
+) -> list[Path]:
     """Writes psi_audit.csv, then psi_audit.pdf and psi_audit.png from it."""
     from exactdp.benchmarks.psi_audit import figure
 
     path = directory / "psi_audit.csv"
     header = {**store.versions(), **asked, "radius": audit.radii[audit.place], "verdict": audit.verdict.text}
-    store.write_csv(path, header, COLUMNS, rows(audit, confidence=confidence))
+    guessed = [row for found in attacked for row in found.rows(confidence=confidence)]
+    store.write_csv(path, header, COLUMNS, [*rows(audit, confidence=confidence), *guessed])
     return [path, *figure.draw(path)]
 
 
@@ -143,4 +153,11 @@ def lines(answer: Mapping[str, Any]) -> str:
             f"Theorem 4, success of attribute inference on the claimed release: at most {bound['upper']:.4g} "
             f"({bound['lower']:.4g} if Ball is its lower end)"
         )
+    for found in answer["attribute_inference"]:
+        text.append(f"{found['attribute']} guessed from the trained model:")
+        text += [
+            f"  {who}: {found[who]['accuracy']:.4g}, without the model {found[who]['baseline']:.4g}, "
+            f"difference in [{found[who]['advantage']['lower']:.3g}, {found[who]['advantage']['upper']:.3g}]"
+            for who in ("members", "others")
+        ]
     return "\n".join(text)

@@ -29,6 +29,7 @@ def test_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert answer["reidentification"]["chance"] == {"1": 1 / 80, "5": 5 / 80}
     assert len(answer["reidentification"]["attacks"]) == 12
     assert answer["verdict"] == "not safe to call public" and answer["reasons"]
+    assert answer["attribute_inference"] == []
     assert answer["claim"] == {"epsilon": 8.0, "delta": 1e-5}
     assert [Path(path).name for path in answer["files"]] == [
         "psi_audit.csv",
@@ -56,6 +57,7 @@ def test_text(capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (("--public", "none", "--gaussian_mu", "-1"), "gaussian_mu must be finite and > 0"),
         (("--public", "none", "--run", "nowhere"), "run must be the folder of a run"),
+        (("--public", "none", "--attribute", "sex"), "attribute must be given with run, got sex without"),
         (("--public", "none", "--records", "5"), "records must be a whole number >= 40"),
         (("--public", "none", "--levels", "1"), "levels must be 0"),
         (("--public", "none", "--distance", "far"), "distance must be one of"),

@@ -108,7 +108,7 @@ def test_guesses_refute_neighbours() -> None:
 
 def test_files_and_figure_from_csv(tmp_path: Path) -> None:
     found = digits("blur:sigma=1", claim=Claim.of_epsilon(1.0, delta=1e-5))
-    paths = report.write(tmp_path, found, asked={"dataset": "digits"}, confidence=0.95)
+    paths = report.write(tmp_path, found, [], asked={"dataset": "digits"}, confidence=0.95)
     assert [path.name for path in paths] == ["psi_audit.csv", "psi_audit.pdf", "psi_audit.png"]
     header, rows = store.read_csv(paths[0])
     assert header["dataset"] == "digits" and header["verdict"] == found.verdict.text
@@ -122,7 +122,7 @@ def test_without_a_claim_there_is_no_bound(tmp_path: Path) -> None:
     found = of_table("columns:a")
     answer = report.as_dict(found, confidence=0.95)
     assert answer["attribute_advantage"] is None
-    assert report.write(tmp_path, found, asked={}, confidence=0.95)[2].stat().st_size > 5000
+    assert report.write(tmp_path, found, [], asked={}, confidence=0.95)[2].stat().st_size > 5000
 
 
 @pytest.mark.parametrize(
@@ -160,18 +160,20 @@ def test_records_refused() -> None:
 def test_claim_of_a_run(tmp_path: Path) -> None:
     model = ThreatModel(Adjacency.ADD_REMOVE, Coins.HIDDEN, "all noisy gradient sums")
     with pytest.raises(ValueError, match="run must be the folder of a run, got .* without ledger.jsonl"):
-        Claim.of_run(tmp_path, public="label")
+        Claim.of_run(tmp_path, public=parse("label"), parse=parse)
     with Ledger(tmp_path / folder.LEDGER, threat_model=model) as ledger:
         folder.write_json(tmp_path / folder.RUN, {"method": "feature", "settings": {"public": "label"}})
         with pytest.raises(ValueError, match="run must have announced a release"):
-            Claim.of_run(tmp_path, public="label")
+            Claim.of_run(tmp_path, public=parse("label"), parse=parse)
         ledger.append(Gaussian(2.0), count=4)
-    claim = Claim.of_run(tmp_path, public="label")
+    claim = Claim.of_run(tmp_path, public=parse("label"), parse=parse)
     # Four releases at noise 2 are one at mu = 1; the curve is a certified lower one.
     exact = Claim.of_mu(1.0).curve.fnr(0.3)
     assert exact - 1e-3 < claim.curve.fnr(0.3) <= exact
     with pytest.raises(ValueError, match="public must be what the run was trained with, 'label', got 'none'"):
-        Claim.of_run(tmp_path, public="none")
+        Claim.of_run(tmp_path, public=parse("none"), parse=parse)
+    folder.write_json(tmp_path / folder.RUN, {"method": "nonprivate", "settings": {}})
+    assert Claim.of_run(tmp_path, public=parse("none"), parse=parse).curve.fnr(0.01) == 0.0
 
 
 def test_verdict_does_not_blame_the_map_for_what_is_known_without_it() -> None:
