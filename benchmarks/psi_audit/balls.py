@@ -154,7 +154,7 @@ def _guessed(
     means = _means(flat[:half], sample.y[:half], by_label=view.public.label)
     centre = means[sample.y]
     matrix, offset = affine
-    guess = LinearGuess(matrix, offset, precision=view.precision).guess(
+    guess = LinearGuess(matrix, offset, precision=view.precision(shape)).guess(
         seen[half:] - centre[half:] @ matrix.T, known=flat[:half] - centre[:half]
     )
     guess = _possible(guess + centre[half:], known=flat[:half]).reshape(-1, *shape)

@@ -54,8 +54,8 @@ class View:
 
     Attributes:
       public: the map.
-      levels: how many levels a published feature is rounded to, over [-1, 1]; 0 where float32 is published as
-        the trainers use it.
+      levels: how many levels a published feature is rounded to, evenly over [0, 1] for images of one channel
+        and over [-1, 1] else; 0 where float32 is published, as the trainers use it.
 
     Raises:
       ValueError: `levels` is 1 or negative.
@@ -71,16 +71,16 @@ class View:
     def __call__(self, x: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "n ..."]:
         """The published views of inputs."""
         seen = np.asarray(self.public.view(jnp.asarray(x, jnp.float32)))
-        return np.round(seen / self._step) * self._step if self.levels else seen
+        step = self._step(x.shape[1:])
+        return np.round(seen / step) * step if self.levels else seen
 
-    @property
-    def precision(self) -> float:
-        """Standard deviation of the rounding of a published feature."""
-        return self._step / math.sqrt(12.0) if self.levels else _FLOAT_PRECISION
+    def precision(self, shape: tuple[int, ...]) -> float:
+        """Standard deviation of the rounding of a published feature of records of a shape."""
+        return self._step(shape) / math.sqrt(12.0) if self.levels else _FLOAT_PRECISION
 
-    @property
-    def _step(self) -> float:
-        return 2.0 / (self.levels - 1)
+    def _step(self, shape: tuple[int, ...]) -> float:
+        one_channel = len(shape) == 3 and shape[-1] == 1
+        return (1.0 if one_channel else 2.0) / max(self.levels - 1, 1)
 
     def affine(
         self, shape: tuple[int, ...]

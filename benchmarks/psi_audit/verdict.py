@@ -73,7 +73,7 @@ def judge(
     )
     if rate >= _SOME and rate > best.chance(1):
         text = (
-            f"{best.rate(1):.0%} of the public views lead to their record among {best.candidates} {how}; "
+            f"{best.rate(1):.1%} of the public views lead to their record among {best.candidates} {how}; "
             f"chance is {best.chance(1):.2g}"
         )
         (grave if is_image and rate >= _MOST else light).append(text)

@@ -38,14 +38,18 @@ def test_a_map_that_is_not_affine_has_none() -> None:
 def test_levels() -> None:
     view = View(Public(Blur(1.0), label=False), levels=256)
     x = np.random.default_rng(1).uniform(size=(3, 8, 8, 1)).astype(np.float32)
+    for channels, step in ((1, 1 / 255), (3, 2 / 255)):
+        check_levels(view, np.repeat(x, channels, axis=-1), step=step)
+    with pytest.raises(ValueError, match=r"levels must be 0 .* or at least 2, got 1"):
+        View(Public(None, label=False), levels=1)
+
+
+def check_levels(view: View, x: np.ndarray, *, step: float) -> None:
     seen, exact = view(x), View(Public(Blur(1.0), label=False))(x)
-    step = 2 / 255
     np.testing.assert_allclose(seen / step, np.round(seen / step), atol=1e-3)
     assert 0.0 < np.abs(seen - exact).max() <= step / 2 + 1e-6
     # The standard deviation of even rounding.
-    assert view.precision == pytest.approx((seen - exact).std(), rel=0.15)
-    with pytest.raises(ValueError, match=r"levels must be 0 .* or at least 2, got 1"):
-        View(Public(None, label=False), levels=1)
+    assert view.precision(x.shape[1:]) == pytest.approx((seen - exact).std(), rel=0.15)
 
 
 def test_sample_is_both_splits_shuffled() -> None:
