@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,14 @@ from exactdp.accounting.attribute.ball import Ball
 from exactdp.accounting.attribute.draws import LEAST, ConditionalDraws
 
 Array = NDArray[np.float64]
+Neighbours = Callable[[int, NDArray[np.int64]], Array]
+"""(anchor, neighbours) -> features of the neighbours as draws given the anchor's view, [neighbours, k]."""
 
 _STATEMENT = (
     "an estimate, not certified: the worst of {anchors} public views, each with the {neighbours} records "
     "whose views are nearest (within {bandwidth:.3g} of it, where two records' views are {typical:.3g} apart "
-    "at the median) taken as draws from its law. That law is narrower than the neighbours are: Ball may be "
-    "larger than both ends, up to 1 where the view determines the record"
+    "at the median) taken as draws from its law. That law may be narrower than the neighbours are: Ball may "
+    "be larger than both ends, up to 1 where the view determines the record"
 )
 
 
@@ -41,7 +43,7 @@ class Neighbourhoods:
     def find(
         cls,
         views: Array,
-        features: Array,
+        features: Neighbours,
         *,
         anchors: Sequence[int],
         neighbours: int,
@@ -51,7 +53,9 @@ class Neighbourhoods:
 
         Args:
           views: public views, one a row, [n, v].
-          features: of the records themselves, [n, k], from `distances.features`.
+          features: of an anchor's neighbours, from `distances.features`. Whoever can, moves the neighbours to
+            the anchor's view first (`reconstruction.LinearView.moved`): their own public parts differ from
+            it, and what they add to the distances is no spread of the law given the view.
           anchors: places of the records whose views are conditioned on; at least one.
           neighbours: how many to take, from 4 to n - 1; fewer where a stratum is smaller.
           strata: what else must be equal, such as a public label, [n].
@@ -60,8 +64,8 @@ class Neighbourhoods:
           ValueError: an argument is out of range, lengths differ, or a stratum has fewer than 5 records.
         """
         n = len(views)
-        if len(features) != n or (strata is not None and len(strata) != n):
-            raise ValueError(f"views, features and strata must be as many, got {n} and {len(features)}")
+        if strata is not None and len(strata) != n:
+            raise ValueError(f"views and strata must be as many, got {n} and {len(strata)}")
         wanted = validate.count("neighbours", neighbours, LEAST)
         if wanted > n - 1 or not len(anchors):
             raise ValueError(f"neighbours must be at most {n - 1}, of one anchor at least, got {neighbours}")
@@ -80,7 +84,7 @@ class Neighbourhoods:
             order = others[np.argsort(row[others], kind="stable")[:wanted]]
             bandwidth = max(bandwidth, float(row[order[-1]]))
             # By place and no longer by nearness: the halves of the draws must be alike.
-            found.append(ConditionalDraws(features[np.sort(order)]))
+            found.append(ConditionalDraws(features(anchor, np.sort(order))))
         return cls(tuple(found), bandwidth, float(np.median(apart)))
 
     def ball(self, radius: float, *, confidence: float = 0.95) -> Ball:

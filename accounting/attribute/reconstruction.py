@@ -19,11 +19,8 @@ _SHRINKAGE = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
-class LinearGuess:
-    """The best linear guess of a record from a public view that is affine in it, u = matrix x + offset.
-
-    x_hat = m + C A^T (A C A^T + s^2 I)^-1 (u - A m - b), with the mean m and the covariance C of other
-    records. For a blur it is Wiener's deconvolution, for public columns the regression on them.
+class LinearView:
+    """A public view that is affine in the record: u = matrix x + offset, up to rounding.
 
     Attributes:
       matrix: A, [v, d].
@@ -43,7 +40,11 @@ class LinearGuess:
             )
 
     def guess(self, views: Array, *, known: Array) -> Array:
-        """Guesses of the records behind views, from a sample of other records.
+        """The best linear guesses of the records behind views, from a sample of other records.
+
+        x_hat = m + C A^T (A C A^T + s^2 I)^-1 (u - A m - b), with their mean m and their covariance C (95 %
+        of the sample's, 5 % of an even one). For a blur it is Wiener's deconvolution, for public columns the
+        regression on them.
 
         Args:
           views: [n, v].
@@ -58,15 +59,36 @@ class LinearGuess:
         even = _SHRINKAGE * float(np.mean((known - mean) ** 2))
         seen = sample @ self.matrix.T
         inner = seen.T @ seen + even * (self.matrix @ self.matrix.T)
-        # A C A^T is singular where the view drops something, nearly so for a blur: besides s^2, as much is
-        # added as rounding may have taken.
+        solved = self._solve(inner, (views - self.matrix @ mean - self.offset).T)
+        return mean + (sample.T @ (seen @ solved) + even * (self.matrix.T @ solved)).T
+
+    def moved(self, records: Array, views: Array, *, variance: float) -> Array:
+        """Records changed as little as possible so that their views are the given ones, up to rounding.
+
+        x + v A^T (v A A^T + s^2 I)^-1 (u - A x - b). Public columns get the values of u, private ones stay as
+        they are; of an image, what the blur lets through becomes that of u.
+
+        Args:
+          records: [n, d].
+          views: of other records, [n, v].
+          variance: v > 0, of a feature.
+
+        Returns:
+          [n, d].
+        """
+        spread = validate.positive("variance", variance)
+        missing = (views - records @ self.matrix.T - self.offset).T
+        return records + spread * (
+            self._solve(spread * (self.matrix @ self.matrix.T), missing).T @ self.matrix
+        )
+
+    def _solve(self, inner: Array, right: Array) -> Array:
+        """(inner + s^2 I)^-1 right; `inner` is overwritten."""
+        # It is singular where the view drops something, nearly so for a blur: besides s^2, as much is added
+        # as rounding may have taken.
         rounding = np.finfo(np.float64).eps * float(np.trace(inner))
         inner[np.diag_indices_from(inner)] += self.precision**2 + rounding
-        solved = linalg.cho_solve(
-            linalg.cho_factor(inner, lower=True, overwrite_a=True),
-            (views - self.matrix @ mean - self.offset).T,
-        )
-        return mean + (sample.T @ (seen @ solved) + even * (self.matrix.T @ solved)).T
+        return linalg.cho_solve(linalg.cho_factor(inner, lower=True, overwrite_a=True), right)
 
 
 def lower_bound(guesses: Array, truths: Array, *, radius: float, confidence: float = 0.95) -> Interval:

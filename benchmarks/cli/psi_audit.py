@@ -38,7 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--distance", default="l2", metavar="X", help="of Ball: l2, cosine or perceptual (l2)"
     )
     parser.add_argument(
-        "--radius", type=float, metavar="X", help="of Ball (a quarter of two records' median distance)"
+        "--radius",
+        type=float,
+        metavar="X",
+        help="of Ball (0.45 of tables, else a quarter of two records' median distance)",
     )
     parser.add_argument(
         "--records", type=number, default=500, metavar="X", help="candidates to re-identify among (500)"

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
+from numpy.typing import NDArray
 
 from exactdp.accounting.attribute import ball, distances, reconstruction
 from exactdp.accounting.attribute.ball import Ball
 from exactdp.accounting.attribute.draws import LEAST, ConditionalDraws
 from exactdp.accounting.attribute.nearest import Neighbourhoods
-from exactdp.accounting.attribute.reconstruction import LinearGuess
+from exactdp.accounting.attribute.reconstruction import LinearView
 from exactdp.accounting.interval import Interval
 from exactdp.benchmarks.psi_audit.sample import Sample, View
 
 _ANCHORS = 20
 # Records of one view: as many make a sample of its law, and no more than this are used of one.
 _GROUP, _GROUP_LIMIT, _MOST_GROUPS = 30, 400, 20
+_LEAST_COVERED = 0.5
 _GROUPS = (
     "{groups} public views that {covered:.0%} of the records share, each with at least {least} records; "
     "certified for these views, for independent records"
@@ -83,96 +86,121 @@ def estimate(
     Raises:
       ValueError: an argument is out of range, or there are too few records.
     """
+    shape = sample.x.shape[1:]
     seen = view(sample.x).reshape(len(sample.x), -1)
     labels = sample.y if view.public.label else np.zeros(len(sample.y), np.int32)
     features = distances.features(distance, sample.x)
+    affine = view.affine(shape)
+    linear = None if affine is None else LinearView(*affine, precision=view.precision(shape))
     # Two estimators share the miss, as their better ends are put together.
     each = (1.0 + confidence) / 2.0
-    method, find = _find(seen, labels, features, neighbours=neighbours, confidence=each)
+    find = _equal_views(seen, labels, features, confidence=each)
+    method = "nearest views" if find is None else "equal views"
+    if find is None:
+        near = _neighbourhoods(sample, seen, labels, linear, distance=distance, neighbours=neighbours)
+        find = functools.partial(near.ball, confidence=each)
     everyone = ConditionalDraws(features[:_GROUP_LIMIT])
-    guessed, error = _guessed(sample, seen, view=view, distance=distance, radii=radii, confidence=each)
+    guessed, error = (), None
+    if linear is not None:
+        guess, truth = _guesses(sample, seen, labels, linear, distance=distance)
+        guessed = tuple(
+            reconstruction.lower_bound(guess, truth, radius=rho, confidence=each) for rho in radii
+        )
+        error = float(np.median(reconstruction.errors(guess, truth)))
     return Curves(
         method=method,
-        with_view=tuple(find(radius) for radius in radii),
-        without_view=tuple(everyone.ball(radius, confidence=confidence) for radius in radii),
+        with_view=tuple(find(rho) for rho in radii),
+        without_view=tuple(everyone.ball(rho, confidence=confidence) for rho in radii),
         guessed=guessed,
         error=error,
     )
 
 
-def _find(
+def _equal_views(
     seen: Float[np.ndarray, "n v"],
     labels: Int[np.ndarray, " n"],
     features: Float[np.ndarray, "n k"],
     *,
-    neighbours: int,
     confidence: float,
-) -> tuple[str, Callable[[float], Ball]]:
+) -> Callable[[float], Ball] | None:
+    """Ball by records of one and the same view; None where too few records share theirs."""
     whole = np.concatenate([seen, labels[:, None]], axis=1)
     _, group, sizes = np.unique(whole, axis=0, return_inverse=True, return_counts=True)
     large = np.argsort(-sizes, kind="stable")[:_MOST_GROUPS]
     large = large[sizes[large] >= _GROUP]
     covered = float(sizes[large].sum()) / len(whole)
-    if covered >= 0.5:
-        statement = _GROUPS.format(groups=len(large), covered=covered, least=_GROUP)
-        draws = [ConditionalDraws(features[group == place][:_GROUP_LIMIT]) for place in large]
-        each = 1.0 - (1.0 - confidence) / len(draws)
+    if covered < _LEAST_COVERED:
+        return None
+    draws = [ConditionalDraws(features[group == place][:_GROUP_LIMIT]) for place in large]
+    each = 1.0 - (1.0 - confidence) / len(draws)
+    statement = _GROUPS.format(groups=len(draws), covered=covered, least=_GROUP)
 
-        def equal(radius: float) -> Ball:
-            found = [part.ball(radius, confidence=each) for part in draws]
-            return ball.worst(found, confidence=confidence, statement=statement)
+    def find(radius: float) -> Ball:
+        found = [part.ball(radius, confidence=each) for part in draws]
+        return ball.worst(found, confidence=confidence, statement=statement)
 
-        return "equal views", equal
+    return find
+
+
+def _neighbourhoods(
+    sample: Sample,
+    seen: Float[np.ndarray, "n v"],
+    labels: Int[np.ndarray, " n"],
+    linear: LinearView | None,
+    *,
+    distance: str,
+    neighbours: int,
+) -> Neighbourhoods:
+    """Neighbours of some views, moved to them where the map is affine."""
+    flat = sample.x.reshape(len(sample.x), -1).astype(np.float64)
+    variance = float(np.mean((flat - flat.mean(axis=0)) ** 2))
     # The records of a label with too few others have no neighbourhood.
-    usable = np.flatnonzero(np.bincount(labels)[labels] > LEAST)
-    near = Neighbourhoods.find(
+    anchors = np.flatnonzero(np.bincount(labels)[labels] > LEAST)[:_ANCHORS].tolist()
+
+    def features(anchor: int, places: NDArray[np.int64]) -> NDArray[np.float64]:
+        records = flat[places]
+        if linear is not None:
+            views = np.broadcast_to(seen[anchor].astype(np.float64), (len(places), seen.shape[1]))
+            records = linear.moved(records, views, variance=variance)
+        return distances.features(distance, records.reshape(-1, *sample.x.shape[1:]))
+
+    return Neighbourhoods.find(
         seen,
         features,
-        anchors=usable[:_ANCHORS].tolist(),
+        anchors=anchors,
         neighbours=min(neighbours, len(seen) - 1),
         strata=labels.astype(np.int64),
     )
-    return "nearest views", lambda radius: near.ball(radius, confidence=confidence)
 
 
-def _guessed(
+def _guesses(
     sample: Sample,
     seen: Float[np.ndarray, "n v"],
+    labels: Int[np.ndarray, " n"],
+    linear: LinearView,
     *,
-    view: View,
     distance: str,
-    radii: Sequence[float],
-    confidence: float,
-) -> tuple[tuple[Interval, ...], float | None]:
-    """Guesses of the second half of the records, from what the first half shows of their law."""
+) -> tuple[Float[np.ndarray, "m k"], Float[np.ndarray, "m k"]]:
+    """Features of guesses of the second half of the records, and of these; the first half shows their law."""
     shape = sample.x.shape[1:]
-    affine = view.affine(shape)
-    if affine is None:
-        return (), None
     flat = sample.x.reshape(len(sample.x), -1).astype(np.float64)
     half = len(flat) // 2
-    means = _means(flat[:half], sample.y[:half], by_label=view.public.label)
-    centre = means[sample.y]
-    matrix, offset = affine
-    guess = LinearGuess(matrix, offset, precision=view.precision(shape)).guess(
-        seen[half:] - centre[half:] @ matrix.T, known=flat[:half] - centre[:half]
-    )
+    centre = _means(flat[:half], labels[:half], count=int(labels.max()) + 1)[labels]
+    guess = linear.guess(seen[half:] - centre[half:] @ linear.matrix.T, known=flat[:half] - centre[:half])
     guess = _possible(guess + centre[half:], known=flat[:half]).reshape(-1, *shape)
-    features = [distances.features(distance, part) for part in (guess, sample.x[half:])]
-    bounds = tuple(
-        reconstruction.lower_bound(*features, radius=radius, confidence=confidence) for radius in radii
-    )
-    return bounds, float(np.median(reconstruction.errors(*features)))
+    return distances.features(distance, guess), distances.features(distance, sample.x[half:])
 
 
 def _means(
-    known: Float[np.ndarray, "m d"], labels: Int[np.ndarray, " m"], *, by_label: bool
-) -> Float[np.ndarray, "classes d"]:
-    """The mean of each label's records where labels are public, else of all, one row a label."""
+    known: Float[np.ndarray, "m d"], labels: Int[np.ndarray, " m"], *, count: int
+) -> Float[np.ndarray, "labels d"]:
+    """The mean of each label's records, that of all where there are none."""
     overall = known.mean(axis=0)
-    counts = range(int(labels.max()) + 2)
     return np.stack(
-        [known[labels == c].mean(axis=0) if by_label and (labels == c).any() else overall for c in counts]
+        [
+            known[labels == label].mean(axis=0) if (labels == label).any() else overall
+            for label in range(count)
+        ]
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from exactdp.accounting.attribute.ball import Ball
 from exactdp.accounting.interval import Interval
 from exactdp.accounting.ledger import Ledger
 from exactdp.accounting.pairs.gaussian import Gaussian
@@ -16,6 +17,7 @@ from exactdp.accounting.threat import Adjacency, Coins, ThreatModel
 from exactdp.benchmarks.curves import store
 from exactdp.benchmarks.psi_audit import report, verdict
 from exactdp.benchmarks.psi_audit.audit import Audit, Options, audit
+from exactdp.benchmarks.psi_audit.balls import Curves
 from exactdp.benchmarks.psi_audit.claim import Claim
 from exactdp.mechanisms.public import parse
 from exactdp.train import data, folder
@@ -101,9 +103,15 @@ def test_same_seed_same_audit() -> None:
 
 
 def test_guesses_refute_neighbours() -> None:
-    found = digits("blur:sigma=0.5", radius=0.2)
-    assert found.curves.refuted(found.place) and found.ball[found.place].upper == 1.0
-    assert any("refuted" in reason for reason in found.verdict.reasons)
+    near = Ball(1.0, 0.1, 0.3, 0.2, 0.95, certified=False, statement="")
+    curves = Curves("nearest views", (near,), (near,), (Interval(0.8, 1.0),), 0.5)
+    assert curves.refuted(0) and curves.interval(0) == Interval(0.8, 1.0, "Ball")
+    agreeing = dataclasses.replace(curves, guessed=(Interval(0.25, 1.0),))
+    assert not agreeing.refuted(0) and agreeing.interval(0) == Interval(0.25, 0.3, "Ball")
+    # What neighbours say from below is not proved; what equal views say is.
+    assert dataclasses.replace(curves, guessed=()).interval(0).lower == 0.0
+    certified = dataclasses.replace(near, certified=True)
+    assert dataclasses.replace(curves, with_view=(certified,), guessed=()).interval(0).lower == 0.1
 
 
 def test_files_and_figure_from_csv(tmp_path: Path) -> None:
