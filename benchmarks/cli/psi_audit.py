@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from exactdp.benchmarks.cli import flags, output
+from exactdp.benchmarks.cli import extras, flags, output
 from exactdp.benchmarks.curves.ladders import number
 
 HELP = "attacks a public feature map: re-identification, Ball and Theorem 4 of arXiv 2506.19836"
@@ -76,6 +76,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     """Audits the map."""
     _require_one_claim(arguments)
+    with extras.needed("train", to="audit"):
+        return _audit(arguments)
+
+
+def _audit(arguments: argparse.Namespace) -> tuple[str, int]:
     from exactdp.benchmarks.curves import store
     from exactdp.benchmarks.psi_audit import inference, report
     from exactdp.benchmarks.psi_audit.audit import Options, audit

@@ -36,9 +36,9 @@ class Claim:
         """The curve that (epsilon, delta) guarantees.
 
         Raises:
-          ValueError: `epsilon` is not positive and finite, or `delta` not in (0, 1).
+          ValueError: `epsilon` is negative or infinite, or `delta` not in (0, 1).
         """
-        eps, mass = validate.positive("epsilon", epsilon), validate.open_probability("delta", delta)
+        eps, mass = validate.non_negative("epsilon", epsilon), validate.open_probability("delta", delta)
         return cls(from_epsilon_delta(eps, delta=mass), {"epsilon": eps, "delta": mass})
 
     @classmethod

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +45,19 @@ def test_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert status == 0
     assert "digits, public: none" in out and "verdict: no attack of these succeeded" in out
     assert "Theorem 4" in out and "without the view" in out
+
+
+def test_missing_package(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.startswith("exactdp.benchmarks.psi_audit"):
+            raise ModuleNotFoundError("No module named 'jax'", name="jax")
+        return found(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    status, out, err = run(capsys, "--public", "none")
+    assert status == 1 and out == "" and "jax must be installed to audit" in err and "exactdp[train]" in err
 
 
 @pytest.mark.parametrize(
