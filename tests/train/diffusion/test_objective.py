@@ -114,31 +114,29 @@ def test_an_untrained_loss_is_its_closed_form() -> None:
     assert abs(edm.measure(made_up(edm, np.zeros), ones, labels) - expected) < 4.0 * spread
 
 
-@pytest.mark.parametrize("process", [EDM(sigma_data=0.6), DDPM()])
+@pytest.mark.parametrize("process", [EDM(), pytest.param(DDPM(), marks=pytest.mark.slow)])
 def test_a_trained_model_samples_its_classes(process: Any) -> None:
     """Two classes, each one constant image: samples of a class are that image."""
     diffusion = Diffusion(
         (4, 4, 1), num_classes=2, multiplicity=4, label_dropout=0.1, process=process, **TINY
     )
-    y = jnp.arange(32) % 2
-    records = Records(jnp.where(y == 1, 0.6, -0.6)[:, None, None, None] * jnp.ones((32, 4, 4, 1)), y)
-    optimiser = optax.adam(3e-3)
+    y = jnp.arange(16) % 2
+    records = Records(jnp.where(y == 1, 0.6, -0.6)[:, None, None, None] * jnp.ones((16, 4, 4, 1)), y)
+    optimiser = optax.adam(5e-3)
     params = jax.jit(diffusion.initialise, compiler_options=FAST)(KEY)
+    moments = optimiser.init(params)
 
     @functools.partial(jax.jit, compiler_options=FAST)
-    def train(params: Any) -> Any:
-        def step(state: Any, number: Any) -> Any:
-            params, moments = state
-            drawn = diffusion.drawn(records, key=KEY, step=number)
-            loss, gradient = jax.value_and_grad(lambda p: jnp.mean(diffusion.losses(p, drawn)))(params)
-            updates, moments = optimiser.update(gradient, moments, params)
-            return (optax.apply_updates(params, updates), moments), loss
-
-        return jax.lax.scan(step, (params, optimiser.init(params)), jnp.arange(400))
+    def step(params: Any, moments: Any, number: Any) -> Any:
+        drawn = diffusion.drawn(records, key=KEY, step=number)
+        gradient = jax.grad(lambda p: jnp.mean(diffusion.losses(p, drawn)))(params)
+        updates, moments = optimiser.update(gradient, moments, params)
+        return optax.apply_updates(params, updates), moments
 
     before = diffusion.measure(params, np.asarray(records.x), np.asarray(y))
-    (params, _), _ = train(params)
-    assert diffusion.measure(params, np.asarray(records.x), np.asarray(y)) < 0.3 * before
+    for number in range(300):
+        params, moments = step(params, moments, jnp.int32(number))
+    assert diffusion.measure(params, np.asarray(records.x), np.asarray(y)) < 0.1 * before
     labels = np.arange(20) % 2
     sampler = Heun(20) if isinstance(process, EDM) else Ancestral(100)
     images = diffusion.sample(params, 20, key=KEY, sampler=sampler, labels=labels)
@@ -155,7 +153,7 @@ def test_samples_are_pixels_and_a_function_of_the_key(diffusion: Diffusion, para
     )
     np.testing.assert_array_equal(first, second)
     assert first.shape == (70, 6, 5, 1) and first.min() >= 0.0 and first.max() <= 1.0
-    other = diffusion.sample(params, 70, key=jax.random.key(2), sampler=sampler, labels=labels)
+    other = diffusion.sample(params, 70, key=jax.random.key(2), sampler=sampler, labels=labels, guidance=0.7)
     assert np.abs(first - other).max() > 0.01
     assert np.abs(first[:6] - first[64:]).max() > 0.01  # chunks have noise of their own
 
