@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from exactdp.benchmarks.curves import store, style
-from exactdp.benchmarks.paper_a import chart, selection, sweep
-from exactdp.benchmarks.paper_a.experiment import Experiment
-from exactdp.benchmarks.paper_a.script import Script
+from exactdp.benchmarks.experiments import chart, dirichlet, selection, sweep
+from exactdp.benchmarks.experiments.experiment import Experiment
+from exactdp.benchmarks.experiments.script import Script
 from exactdp.train.data import Dataset
 from exactdp.train.settings import METHODS
 
@@ -81,7 +81,7 @@ def draw(path: Path) -> list[Path]:
         return style.save(figure, path.with_suffix(""))
 
 
-SCRIPT = Script("dirichlet_accuracy", compute, draw)
+SCRIPT = Script("dirichlet_accuracy", compute, draw, dirichlet.PRESETS)
 
 if __name__ == "__main__":
     SCRIPT.run()

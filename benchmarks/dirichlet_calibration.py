@@ -20,9 +20,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from exactdp.benchmarks.curves import store, style
-from exactdp.benchmarks.paper_a import chart, rules, selection, sweep
-from exactdp.benchmarks.paper_a.experiment import Experiment
-from exactdp.benchmarks.paper_a.script import Script
+from exactdp.benchmarks.experiments import chart, dirichlet, rules, selection, sweep
+from exactdp.benchmarks.experiments.experiment import Experiment
+from exactdp.benchmarks.experiments.script import Script
 from exactdp.train.data import Dataset
 
 EPSILONS = (1.0, 4.0, 8.0)
@@ -91,7 +91,7 @@ def draw(path: Path) -> list[Path]:
         return style.save(figure, path.with_suffix(""))
 
 
-SCRIPT = Script("dirichlet_calibration", compute, draw)
+SCRIPT = Script("dirichlet_calibration", compute, draw, dirichlet.PRESETS)
 
 if __name__ == "__main__":
     SCRIPT.run()

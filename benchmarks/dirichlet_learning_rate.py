@@ -17,9 +17,9 @@ from pathlib import Path
 
 from exactdp.accounting.printed import dirichlet as printed
 from exactdp.benchmarks.curves import store, style
-from exactdp.benchmarks.paper_a import chart, sweep
-from exactdp.benchmarks.paper_a.experiment import Experiment
-from exactdp.benchmarks.paper_a.script import Script
+from exactdp.benchmarks.experiments import chart, dirichlet, sweep
+from exactdp.benchmarks.experiments.experiment import Experiment
+from exactdp.benchmarks.experiments.script import Script
 from exactdp.train.data import Dataset
 
 SCALING = 0.235
@@ -68,7 +68,7 @@ def draw(path: Path) -> list[Path]:
         return style.save(figure, path.with_suffix(""))
 
 
-SCRIPT = Script("dirichlet_learning_rate", compute, draw)
+SCRIPT = Script("dirichlet_learning_rate", compute, draw, dirichlet.PRESETS)
 
 if __name__ == "__main__":
     SCRIPT.run()

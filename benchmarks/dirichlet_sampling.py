@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from exactdp.benchmarks.curves import store, style
-from exactdp.benchmarks.paper_a import chart, rules, selection, sweep
-from exactdp.benchmarks.paper_a.experiment import Experiment
-from exactdp.benchmarks.paper_a.script import Script
+from exactdp.benchmarks.experiments import chart, dirichlet, rules, selection, sweep
+from exactdp.benchmarks.experiments.experiment import Experiment
+from exactdp.benchmarks.experiments.script import Script
 from exactdp.train.data import Dataset
 from exactdp.train.settings import Settings
 
@@ -98,7 +98,7 @@ def draw(path: Path) -> list[Path]:
         return style.save(figure, path.with_suffix(""))
 
 
-SCRIPT = Script("dirichlet_sampling", compute, draw)
+SCRIPT = Script("dirichlet_sampling", compute, draw, dirichlet.PRESETS)
 
 if __name__ == "__main__":
     SCRIPT.run()

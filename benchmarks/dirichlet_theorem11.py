@@ -25,8 +25,8 @@ from scipy import special
 from exactdp.accounting import validate
 from exactdp.accounting.printed import dirichlet as printed
 from exactdp.benchmarks.curves import store, style
-from exactdp.benchmarks.paper_a import chart
-from exactdp.benchmarks.paper_a.experiment import ARXIV
+from exactdp.benchmarks.experiments import chart
+from exactdp.benchmarks.experiments.dirichlet import ARXIV
 from exactdp.mechanisms import keys
 from exactdp.mechanisms.dirichlet_mechanism import DirichletMechanism
 

@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from exactdp.benchmarks.curves import store, style
-from exactdp.benchmarks.paper_a import chart, selection, sweep
-from exactdp.benchmarks.paper_a.experiment import Experiment
-from exactdp.benchmarks.paper_a.script import Script
+from exactdp.benchmarks.experiments import chart, dirichlet, selection, sweep
+from exactdp.benchmarks.experiments.experiment import Experiment
+from exactdp.benchmarks.experiments.script import Script
 from exactdp.train.data import Dataset
 
 OFFSET = 3.0
@@ -78,7 +78,7 @@ def draw(path: Path) -> list[Path]:
         return style.save(figure, path.with_suffix(""))
 
 
-SCRIPT = Script("dirichlet_vanishing", compute, draw)
+SCRIPT = Script("dirichlet_vanishing", compute, draw, dirichlet.PRESETS)
 
 if __name__ == "__main__":
     SCRIPT.run()

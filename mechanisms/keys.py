@@ -27,6 +27,7 @@ PURPOSES: Mapping[str, int] = {
     "clip_norm": 9,
     "statistics": 10,
     "evaluation": 11,
+    "public_augment": 12,
 }
 """What a key may be for, and its number. Numbers are never reused: old runs must resume as they began."""
 

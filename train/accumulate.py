@@ -10,14 +10,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool
 
 from exactdp.accounting import validate
-from exactdp.train.task import Records
 
 Sums = TypeVar("Sums")
 
 
 def accumulate(
-    part: Callable[[Records, Bool[Array, " part"]], Sums],
-    records: Records,
+    part: Callable[[Any, Bool[Array, " part"]], Sums],
+    records: Any,
     mask: Bool[Array, " batch"],
     *,
     parts: int,
@@ -30,7 +29,7 @@ def accumulate(
 
     Args:
       part: sums over the records given, a pytree; rows masked out must add nothing.
-      records: the batch.
+      records: the batch, a pytree of arrays with a row a record.
       mask: which rows count.
       parts: how many slices, >= 1; rows are added, masked out, until it divides their number.
 

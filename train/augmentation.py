@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 import jax
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 from exactdp.mechanisms import keys
 from exactdp.train import augment
 from exactdp.train.settings import whole
-from exactdp.train.task import Losses, Records
+from exactdp.train.task import Records
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,28 +61,22 @@ class Augmentation:
                 f"{self.padding}"
             )
 
-    def loss(self, losses: Losses) -> Losses:
-        """The loss of records that come as `views` gives them."""
+    def loss(self, losses: augment.Loss) -> augment.Loss:
+        """The loss of rows that come as `views` gives them."""
         return augment.averaged(losses) if self.varies else losses
 
-    def views(self, records: Records, *, key: jax.Array, step: Int[Array, ""]) -> Records:
+    def views(self, x: Float[Array, "batch ..."], *, key: jax.Array) -> Float[Array, "batch ..."]:
         """Records with an axis of views behind the first, or as they are where nothing varies.
 
         Args:
-          records: the batch.
-          key: the run key.
-          step: of the run.
+          x: inputs of the batch.
+          key: of one step and purpose.
         """
         if not self.varies:
-            return records
-        x = augment.views(
-            keys.step_key(key, step=step, purpose="augment"),
-            records.x,
-            multiplicity=int(self.multiplicity),
-            padding=int(self.padding),
-            flip=self.flip,
+            return x
+        return augment.views(
+            key, x, multiplicity=int(self.multiplicity), padding=int(self.padding), flip=self.flip
         )
-        return Records(x, augment.repeat(records.y, multiplicity=int(self.multiplicity)))
 
     def view(self, records: Records, *, key: jax.Array, step: Int[Array, ""]) -> Records:
         """Records as one view each, for methods that release something of each record once.
@@ -92,5 +86,7 @@ class Augmentation:
         """
         if self.multiplicity > 1:
             raise ValueError(f"augmentation must be 1 for this method, got {self.multiplicity}")
-        views = self.views(records, key=key, step=step)
-        return Records(views.x[:, 0], views.y[:, 0]) if self.varies else records
+        if not self.varies:
+            return records
+        views = self.views(records.x, key=keys.step_key(key, step=step, purpose="augment"))
+        return Records(views[:, 0], records.y)

@@ -12,7 +12,8 @@ from exactdp.accounting.printed import dirichlet as printed
 from exactdp.accounting.sampling import truncated
 from exactdp.accounting.threat import ThreatModel
 from exactdp.mechanisms.batches import Poisson
-from exactdp.train import certificates
+from exactdp.mechanisms.public import Public
+from exactdp.train import certificates, feature_certificate
 from exactdp.train.certificate import Certificate
 from exactdp.train.settings import Settings
 
@@ -65,13 +66,14 @@ class Plan:
     printed: Printed | None = None
 
 
-def plan(settings: Settings, *, num_records: int, num_classes: int) -> Plan:
+def plan(settings: Settings, *, num_records: int, num_classes: int, public: Public | None = None) -> Plan:
     """Solves for what was left out.
 
     Args:
       settings: what was asked for.
       num_records: of the training set; public.
       num_classes: K.
+      public: the public feature map of feature.
 
     Raises:
       ValueError: no noise or number of steps reaches the target, or the data set is smaller than a batch.
@@ -82,7 +84,7 @@ def plan(settings: Settings, *, num_records: int, num_classes: int) -> Plan:
     if settings.method == "nonprivate":
         certificate = certificates.nonprivate(sampler=sampler)
         return Plan(certificate, settings.steps or 1, sampler, None, _learning_rate(settings, None))
-    certify = _certify(settings, sampler, num_classes)
+    certify = _certify(settings, sampler, num_classes, public)
     noise, num_steps, said = settings.noise, settings.steps, None
     if settings.accountant == "printed":
         noise, said = _by_paper(settings, q)
@@ -108,11 +110,16 @@ def _capacity(settings: Settings, q: float, num_records: int) -> int:
     )
 
 
-def _certify(settings: Settings, sampler: Poisson, num_classes: int) -> Callable[[float], Certificate]:
+def _certify(
+    settings: Settings, sampler: Poisson, num_classes: int, public: Public | None
+) -> Callable[[float], Certificate]:
     if settings.method == "dirichlet":
         return lambda r: certificates.dirichlet(
             r, offset=settings.alpha, sampler=sampler, num_classes=num_classes
         )
+    asked = settings.feature
+    if asked is not None and public is not None:
+        return lambda noise: feature_certificate.feature(noise, sampler=sampler, public=public, asked=asked)
     made = {
         "dpsgd": certificates.dpsgd,
         "label_public": certificates.label_public,

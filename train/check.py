@@ -5,17 +5,17 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from exactdp.train.objective import ExampleLosses, Examples
 from exactdp.train.state import Parameters
-from exactdp.train.task import Losses, Records
 
 
-def require_gradient(losses: Losses, params: Parameters, records: Records) -> None:
+def require_gradient(losses: ExampleLosses, params: Parameters, records: Examples) -> None:
     """Refuses a model whose gradient is zero in every parameter, or not finite, on made-up records.
 
     Such a model trains on noise alone, and nothing else would show it.
 
     Args:
-      losses: (params, records) -> one loss a record.
+      losses: (params, records) -> one loss a record, records as it takes them.
       params: initial parameters.
       records: made up; no private data, so that the refusal tells nothing about any.
 

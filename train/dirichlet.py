@@ -23,6 +23,7 @@ from jaxtyping import Array, Bool, Float, Int
 from exactdp.mechanisms import keys
 from exactdp.mechanisms.batches.batch import Sampler
 from exactdp.mechanisms.dirichlet_mechanism import DirichletMechanism
+from exactdp.train import evaluate
 from exactdp.train.augmentation import Augmentation
 from exactdp.train.certificate import Certificate
 from exactdp.train.check import require_gradient
@@ -89,7 +90,7 @@ def task(
         sampler,
         network.initialise,
         gradient,
-        network.logits,
+        evaluate.accuracy(network.logits),
         check,
         network.input_shape,
     )

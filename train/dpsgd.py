@@ -21,18 +21,15 @@ from exactdp.accounting import validate
 from exactdp.mechanisms import clipping, keys, noise
 from exactdp.mechanisms.batches.batch import Sampler
 from exactdp.train.accumulate import accumulate
-from exactdp.train.augmentation import Augmentation
 from exactdp.train.certificate import Certificate
 from exactdp.train.check import require_gradient
-from exactdp.train.network import Network
+from exactdp.train.objective import Examples, Objective
 from exactdp.train.state import Parameters
 from exactdp.train.task import Gradient, Records, Task
 
-_NONE = Augmentation()
-
 
 def task(
-    network: Network,
+    objective: Objective,
     *,
     certificate: Certificate,
     sampler: Sampler,
@@ -40,20 +37,18 @@ def task(
     clip_norm: float,
     expected_batch_size: float,
     accumulation: int = 1,
-    augmentation: Augmentation = _NONE,
     name: str = "dpsgd",
 ) -> Task:
-    """DP-SGD on a network. With labels public it is the same mechanism under another certificate.
+    """DP-SGD on an objective. With labels public it is the same mechanism under another certificate.
 
     Args:
-      network: the model.
+      objective: the model and its loss.
       certificate: the claim, for this sampler and noise multiplier.
       sampler: draws the batches.
       noise_multiplier: noise standard deviation / clip norm, > 0.
       clip_norm: C > 0.
       expected_batch_size: the divisor, a public constant > 0.
       accumulation: in how many parts a batch is computed, >= 1.
-      augmentation: random views of each record.
       name: of the method.
 
     Raises:
@@ -62,8 +57,7 @@ def task(
     std = validate.positive("noise_multiplier", noise_multiplier) * validate.positive("clip_norm", clip_norm)
     divisor = validate.positive("expected_batch_size", expected_batch_size)
     validate.count("accumulation", accumulation, minimum=1)
-    losses = augmentation.loss(network.losses)
-    clipped_grad = clipping.clipped_grad(losses, clip_norm=float(clip_norm))
+    clipped_grad = clipping.clipped_grad(objective.losses, clip_norm=float(clip_norm))
 
     def gradient(
         params: Parameters,
@@ -72,22 +66,31 @@ def task(
         key: jax.Array,
         step: Int[Array, ""],
     ) -> Gradient:
-        views = augmentation.views(records, key=key, step=step)
+        examples = objective.examples(records, key=keys.step_key(key, step=step, purpose="augment"))
 
-        def part(rows: Records, counted: Bool[Array, " part"]) -> tuple[Parameters, Float[Array, ""]]:
+        def part(rows: Examples, counted: Bool[Array, " part"]) -> tuple[Parameters, Float[Array, ""]]:
             clipped = clipped_grad(params, rows, counted)
             return clipped.sum, jnp.sum(jnp.where(counted, clipped.losses, 0.0))
 
-        total, loss = accumulate(part, views, mask, parts=accumulation)
+        total, loss = accumulate(part, examples, mask, parts=accumulation)
         noisy = noise.gaussian(keys.step_key(key, step=step, purpose="noise"), total, std=std)
         value = jax.tree.map(lambda leaf: leaf / divisor, noisy)
         mean = loss / jnp.maximum(jnp.sum(mask), 1)
         return Gradient(value, jnp.bool_(True), {"loss": mean})
 
     def check(params: Parameters, records: Records) -> Any:
-        clipping.verify(network.losses, params, records)
-        require_gradient(network.losses, params, records)
+        examples = objective.examples(records, key=jax.random.key(0))
+        clipping.verify(objective.losses, params, examples)
+        require_gradient(objective.losses, params, examples)
 
     return Task(
-        name, certificate, sampler, network.initialise, gradient, network.logits, check, network.input_shape
+        name,
+        certificate,
+        sampler,
+        objective.initialise,
+        gradient,
+        objective.measure,
+        check,
+        objective.input_shape,
+        objective.metric,
     )

@@ -22,6 +22,7 @@ from jaxtyping import Array, Bool, Float, Int
 from exactdp.accounting import validate
 from exactdp.mechanisms import keys, noise
 from exactdp.mechanisms.batches.batch import Sampler
+from exactdp.train import evaluate
 from exactdp.train.augmentation import Augmentation
 from exactdp.train.certificate import Certificate
 from exactdp.train.check import require_gradient
@@ -100,7 +101,7 @@ def task(
         sampler,
         network.initialise,
         gradient,
-        logits,
+        evaluate.accuracy(logits),
         check,
         network.input_shape,
     )

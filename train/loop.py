@@ -29,7 +29,7 @@ from exactdp.accounting.ladder import rung
 from exactdp.accounting.ledger import Ledger
 from exactdp.accounting.threat import ThreatModel
 from exactdp.mechanisms import keys
-from exactdp.train import evaluate, folder, metrics, parallel
+from exactdp.train import folder, metrics, parallel
 from exactdp.train.budget import Budget
 from exactdp.train.checkpoints import Checkpoints, NotSaved
 from exactdp.train.data import Dataset
@@ -96,7 +96,8 @@ class Result:
     """What a finished run gives.
 
     Attributes:
-      test_accuracy: of the released weights, in [0, 1].
+      metric: what is measured, such as test_accuracy.
+      measured: of the released weights, on the test records.
       epsilon: certified, of all that the ledger holds.
       delta: at which.
       threat_model: what epsilon is about.
@@ -106,7 +107,8 @@ class Result:
       state: the last one.
     """
 
-    test_accuracy: float
+    metric: str
+    measured: float
     epsilon: Interval
     delta: float
     threat_model: ThreatModel
@@ -118,7 +120,7 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """For JSON; infinities are floats."""
         return {
-            "test_accuracy": self.test_accuracy,
+            self.metric: self.measured,
             "epsilon": {"lower": self.epsilon.lower, "upper": self.epsilon.upper},
             "delta": self.delta,
             "threat_model": self.threat_model.as_dict(),
@@ -216,7 +218,6 @@ class _Loop:
         )
         self.checkpoints = Checkpoints(out / folder.CHECKPOINTS)
         self.budget = Budget(task.certificate, num_steps=options.num_steps, delta=options.delta)
-        self.accuracy = evaluate.accuracy(task.logits)
         self.digest = digest(data)
         self.x_test = data.x_test
         self.begun = time.perf_counter()
@@ -270,7 +271,7 @@ class _Loop:
         flat = self.data.x.reshape(len(self.data.x), -1)
         data = Records(self.layout.shared(flat), self.layout.shared(self.data.y))
         private = ("batch_size", "loss") if options.private_metrics else ()
-        columns = (*metrics.PUBLIC, *private)
+        columns = (*metrics.public(self.task.metric), *private)
         rate, report = options.optimiser.rate(options.num_steps), options.every("report_every")
         with (
             self._table(columns, first) as table,
@@ -331,7 +332,7 @@ class _Loop:
             "epsilon": epsilon if math.isfinite(epsilon) else None,  # nothing is certified
             "learning_rate": rate,
             "gradient_norm": float(outcome.gradient_norm),
-            "test_accuracy": self.accuracy(state.weights, self.x_test, self.data.y_test),
+            self.task.metric: self.task.measure(state.weights, self.x_test, self.data.y_test),
             "seconds": round(time.perf_counter() - self.begun, 3),
         }
         return values | (private if self.options.private_metrics else {})
@@ -343,7 +344,8 @@ class _Loop:
         if not isinstance(epsilon, Interval):
             raise ArithmeticError(f"epsilon must be a certified interval, got {epsilon}")
         result = Result(
-            test_accuracy=self.accuracy(state.weights, self.x_test, self.data.y_test),
+            metric=self.task.metric,
+            measured=self.task.measure(state.weights, self.x_test, self.data.y_test),
             epsilon=epsilon,
             delta=self.options.delta,
             threat_model=self.task.certificate.threat_model,

@@ -7,14 +7,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import jax
+
 from exactdp.mechanisms import keys
-from exactdp.train import dirichlet, dpsgd, gaussian_features, loop, nonprivate
+from exactdp.mechanisms import public as public_features
+from exactdp.mechanisms.public import Public
+from exactdp.train import dirichlet, dpsgd, feature, gaussian_features, loop, nonprivate, pretrain
 from exactdp.train.augmentation import Augmentation
 from exactdp.train.calibration import Plan, plan
+from exactdp.train.classification import Classification
 from exactdp.train.data import Dataset
+from exactdp.train.feature_settings import FeatureSettings
 from exactdp.train.network import Network
+from exactdp.train.objective import Objective
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.settings import Settings, whole
+from exactdp.train.state import Parameters
 from exactdp.train.task import Task
 
 _NONE = Augmentation()
@@ -29,12 +37,17 @@ class Prepared:
       plan: what follows from it.
       task: the method on its model.
       data: what it is trained on.
+      network: the model of the task.
+      pretraining: whether to show progress -> parameters of a key after pre-training on what is public; None
+        where there is none.
     """
 
     settings: Settings
     plan: Plan
     task: Task
     data: Dataset
+    network: Network
+    pretraining: Callable[[bool], Callable[[jax.Array], Parameters]] | None = None
 
 
 def prepare(
@@ -61,10 +74,13 @@ def prepare(
       ArithmeticError: no value could be certified.
     """
     require_fitting(settings, accumulation=accumulation, augmentation=augmentation)
-    augmentation.require_shape(data.input_shape)
     network = Network(model, data.input_shape, data.num_classes, bfloat16)
-    found = plan(settings, num_records=len(data.y), num_classes=data.num_classes)
-    return Prepared(settings, found, _task(settings, found, network, accumulation, augmentation), data)
+    objective = Classification(network, augmentation)
+    public = _public(settings, data)
+    found = plan(settings, num_records=len(data.y), num_classes=data.num_classes, public=public)
+    made = _task(settings, found, objective, accumulation, public)
+    pretraining = _pretraining(settings, found, objective, data, public)
+    return Prepared(settings, found, made, data, network, pretraining)
 
 
 def require_fitting(
@@ -138,8 +154,11 @@ def run(
             f"{made.num_steps} and {made.delta}"
         )
     require_fitting(settings, optimiser=made.optimiser)
+    task = prepared.task
+    if prepared.pretraining is not None:
+        task = dataclasses.replace(task, initialise=prepared.pretraining(made.progress))
     return loop.run(
-        prepared.task,
+        task,
         data=prepared.data,
         options=made,
         out=out,
@@ -150,25 +169,64 @@ def run(
     )
 
 
+def _public(settings: Settings, data: Dataset) -> Public | None:
+    if settings.feature is None:
+        return None
+    shape = data.input_shape
+    found = public_features.parse(
+        settings.feature.public, num_columns=shape[0] if len(shape) == 1 else 0, names=data.columns
+    )
+    found.require_shape(shape)
+    if found.nothing and settings.feature != FeatureSettings("none", settings.feature.adjacency):
+        raise ValueError("public must not be none where other flags are about what is public")
+    return found
+
+
+def _pretraining(
+    settings: Settings, found: Plan, objective: Objective, data: Dataset, public: Public | None
+) -> Callable[[bool], Callable[[jax.Array], Parameters]] | None:
+    asked = settings.feature
+    if asked is None or public is None or not asked.public_steps:
+        return None
+    expected = found.sampler.num_records * found.sampler.sampling_probability
+    sampler = feature.public_sampler(asked, num_records=found.sampler.num_records, expected=expected)
+    rate = asked.public_learning_rate or found.learning_rate
+
+    def initialiser(progress: bool) -> Callable[[jax.Array], Parameters]:
+        return pretrain.initialiser(
+            objective,
+            public=public,
+            data=data,
+            sampler=sampler,
+            num_steps=int(asked.public_steps),
+            learning_rate=float(rate),
+            progress=progress,
+        )
+
+    return initialiser
+
+
 def _task(
-    settings: Settings, found: Plan, network: Network, accumulation: int, augmentation: Augmentation
+    settings: Settings,
+    found: Plan,
+    objective: Classification,
+    accumulation: int,
+    public: Public | None,
 ) -> Task:
-    common: dict[str, Any] = {
-        "certificate": found.certificate,
-        "sampler": found.sampler,
-        "augmentation": augmentation,
-    }
+    common: dict[str, Any] = {"certificate": found.certificate, "sampler": found.sampler}
+    network = objective.network
+    view: dict[str, Any] = {"augmentation": objective.augmentation}
     if settings.method == "nonprivate" or found.noise is None:
-        return nonprivate.task(network, **common, accumulation=accumulation)
+        return nonprivate.task(objective, **common, accumulation=accumulation)
     if settings.method == "dirichlet":
-        return dirichlet.task(network, **common, scaling=found.noise, offset=settings.alpha)
+        return dirichlet.task(network, **common, **view, scaling=found.noise, offset=settings.alpha)
     common |= {"noise_multiplier": found.noise, "clip_norm": settings.clip}
     if settings.method == "gaussian_features":
-        return gaussian_features.task(network, **common)
-    return dpsgd.task(
-        network,
-        **common,
-        name=settings.method,
-        accumulation=accumulation,
-        expected_batch_size=found.sampler.num_records * found.sampler.sampling_probability,
-    )
+        return gaussian_features.task(network, **common, **view)
+    common |= {
+        "accumulation": accumulation,
+        "expected_batch_size": found.sampler.num_records * found.sampler.sampling_probability,
+    }
+    if settings.feature is not None and public is not None:
+        return feature.task(objective, **common, public=public, asked=settings.feature)
+    return dpsgd.task(objective, **common, name=settings.method)

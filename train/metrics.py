@@ -13,8 +13,14 @@ from types import TracebackType
 from exactdp.train.board import Board
 from exactdp.train.folder import owner_only
 
-PUBLIC = ("step", "epsilon", "learning_rate", "gradient_norm", "test_accuracy", "seconds")
-"""Columns that a certificate for the noisy gradients covers, the test set being public."""
+
+def public(metric: str) -> tuple[str, ...]:
+    """Columns that a certificate for the noisy gradients covers, the test set being public.
+
+    Args:
+      metric: name of what is measured on the test set.
+    """
+    return ("step", "epsilon", "learning_rate", "gradient_norm", metric, "seconds")
 
 
 class Metrics:

@@ -7,40 +7,35 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from exactdp.accounting import validate
+from exactdp.mechanisms import keys
 from exactdp.mechanisms.batches.batch import Sampler
 from exactdp.train.accumulate import accumulate
-from exactdp.train.augmentation import Augmentation
 from exactdp.train.certificate import Certificate
 from exactdp.train.check import require_gradient
-from exactdp.train.network import Network
+from exactdp.train.objective import Examples, Objective
 from exactdp.train.state import Parameters
 from exactdp.train.task import Gradient, Records, Task
 
-_NONE = Augmentation()
-
 
 def task(
-    network: Network,
+    objective: Objective,
     *,
     certificate: Certificate,
     sampler: Sampler,
     accumulation: int = 1,
-    augmentation: Augmentation = _NONE,
 ) -> Task:
     """Plain training: the mean of the batch's gradients; an empty batch is skipped.
 
     Args:
-      network: the model.
+      objective: the model and its loss.
       certificate: says that nothing is certified.
       sampler: draws the batches.
       accumulation: in how many parts a batch is computed, >= 1.
-      augmentation: random views of each record.
 
     Raises:
       ValueError: an argument is outside its range.
     """
     validate.count("accumulation", accumulation, minimum=1)
-    losses = augmentation.loss(network.losses)
 
     def gradient(
         params: Parameters,
@@ -49,25 +44,29 @@ def task(
         key: jax.Array,
         step: Int[Array, ""],
     ) -> Gradient:
-        views = augmentation.views(records, key=key, step=step)
+        examples = objective.examples(records, key=keys.step_key(key, step=step, purpose="augment"))
 
-        def part(rows: Records, counted: Bool[Array, " part"]) -> tuple[Float[Array, ""], Parameters]:
-            return jax.value_and_grad(lambda p: jnp.sum(jnp.where(counted, losses(p, rows), 0.0)))(params)
+        def part(rows: Examples, counted: Bool[Array, " part"]) -> tuple[Float[Array, ""], Parameters]:
+            def total(p: Parameters) -> Float[Array, ""]:
+                return jnp.sum(jnp.where(counted, objective.losses(p, rows), 0.0))
 
-        loss, total = accumulate(part, views, mask, parts=accumulation)
+            return jax.value_and_grad(total)(params)
+
+        loss, total = accumulate(part, examples, mask, parts=accumulation)
         count = jnp.maximum(jnp.sum(mask), 1)
         return Gradient(jax.tree.map(lambda leaf: leaf / count, total), jnp.any(mask), {"loss": loss / count})
 
     def check(params: Parameters, records: Records) -> None:
-        require_gradient(network.losses, params, records)
+        require_gradient(objective.losses, params, objective.examples(records, key=jax.random.key(0)))
 
     return Task(
         "nonprivate",
         certificate,
         sampler,
-        network.initialise,
+        objective.initialise,
         gradient,
-        network.logits,
+        objective.measure,
         check,
-        network.input_shape,
+        objective.input_shape,
+        objective.metric,
     )

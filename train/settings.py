@@ -6,16 +6,17 @@ import dataclasses
 from typing import Any
 
 from exactdp.accounting import validate
+from exactdp.train.feature_settings import FeatureSettings
 
-METHODS = ("dirichlet", "dpsgd", "nonprivate", "gaussian_features", "label_public")
+METHODS = ("dirichlet", "dpsgd", "feature", "nonprivate", "gaussian_features", "label_public")
 ACCOUNTANTS = ("exact", "printed")
 
 _OWN: dict[str, tuple[str, ...]] = {
     "scaling": ("dirichlet",),
     "offset": ("dirichlet",),
     "effective_learning_rate": ("dirichlet",),
-    "noise_multiplier": ("dpsgd", "gaussian_features", "label_public"),
-    "clip_norm": ("dpsgd", "gaussian_features", "label_public"),
+    "noise_multiplier": ("dpsgd", "feature", "gaussian_features", "label_public"),
+    "clip_norm": ("dpsgd", "feature", "gaussian_features", "label_public"),
 }
 # Methods that release something of each record in a batch, without amplification: small batches suit them.
 _PER_RECORD = ("dirichlet", "gaussian_features")
@@ -48,6 +49,7 @@ class Settings:
       learning_rate: gamma in [1e-15, 1e15]; 0.5 by default, and gamma_eff / kappa for dirichlet.
       effective_learning_rate: gamma_eff of dirichlet, 3 by default; excludes `learning_rate`.
       accountant: "exact", or "printed" to choose the scaling of dirichlet as the paper does.
+      feature: what is public and how it is used, of feature; None for the others.
 
     Raises:
       ValueError: an argument is out of range, of another method, or missing.
@@ -65,10 +67,15 @@ class Settings:
     learning_rate: float | None = None
     effective_learning_rate: float | None = None
     accountant: str = "exact"
+    feature: FeatureSettings | None = None
 
     def __post_init__(self) -> None:
         validate.one_of("method", self.method, METHODS)
         validate.open_probability("delta", self.delta)
+        if (self.method == "feature") != (self.feature is not None):
+            raise ValueError(
+                f"public must be {'given' if self.method == 'feature' else 'left out'} for {self.method}"
+            )
         for name in ("epsilon", "learning_rate", *_OWN):
             value = getattr(self, name)
             if value is not None:

@@ -12,6 +12,8 @@ import optax
 from jaxtyping import Array, Float
 
 from exactdp.accounting import validate
+from exactdp.mechanisms.batches.batch import Batch
+from exactdp.mechanisms.batches.two import two_batches
 from exactdp.train import parallel
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.state import Parameters, State
@@ -69,12 +71,22 @@ def compile_step(
     transformation = optimiser.build(num_steps)
 
     def step(state: State, data: Records) -> tuple[State, Outcome]:
-        batch = task.sampler.draw(state.key, step=state.step)
-        indices, mask = layout.padded(batch.indices), layout.padded(batch.mask)
-        x = data.x[indices].reshape(-1, *task.input_shape)
-        records = layout.spread(Records(x, data.y[indices]))
-        gradient = task.gradient(state.params, records, layout.spread(mask), state.key, state.step)
-        updates, opt_state = transformation.update(gradient.value, state.opt_state, state.params)
+        def rows(drawn: Batch) -> tuple[Records, Array]:
+            indices = layout.padded(drawn.indices)
+            x = data.x[indices].reshape(-1, *task.input_shape)
+            return layout.spread(Records(x, data.y[indices])), layout.spread(layout.padded(drawn.mask))
+
+        key, now = state.key, state.step
+        if task.public is None:
+            batch = task.sampler.draw(key, step=now)
+            gradient = task.gradient(state.params, *rows(batch), key, now)
+            value = gradient.value
+        else:
+            batch, public_batch = two_batches(task.sampler, task.public.sampler, key=key, step=now)
+            gradient = task.gradient(state.params, *rows(batch), key, now)
+            added = task.public.gradient(state.params, *rows(public_batch), key, now)
+            value = jax.tree.map(jnp.add, gradient.value, added)
+        updates, opt_state = transformation.update(value, state.opt_state, state.params)
         params = optax.apply_updates(state.params, updates)
 
         def chosen(new: Parameters, old: Parameters) -> Parameters:
@@ -87,7 +99,7 @@ def compile_step(
             decay = jnp.minimum(ema_decay, (1.0 + count) / (10.0 + count))
             ema = jax.tree.map(lambda a, p: decay * a + (1.0 - decay) * p, state.ema, params)
         private = {**gradient.private, "batch_size": batch.size.astype(jnp.float32)}
-        outcome = Outcome(optax.tree.norm(gradient.value), private)
+        outcome = Outcome(optax.tree.norm(value), private)
         following = State(params, chosen(opt_state, state.opt_state), ema, state.step + 1, state.key)
         return layout.kept(following), outcome
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from exactdp.mechanisms.batches.batch import Sampler
@@ -26,10 +27,6 @@ class Records(NamedTuple):
     y: Int[Array, " batch"]
 
 
-Losses = Callable[[Parameters, Records], Float[Array, " batch"]]
-"""(params, records) -> one loss a record."""
-
-
 class Gradient(NamedTuple):
     """What a task makes of a batch.
 
@@ -45,6 +42,20 @@ class Gradient(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
+class PublicPart:
+    """What a step adds from a second batch, of public features alone.
+
+    Attributes:
+      sampler: draws that batch, independently of the private one.
+      gradient: (params, records of the batch, mask, run key, step) -> what is added to the private gradient.
+        It must use nothing of the records but what is public.
+    """
+
+    sampler: Sampler
+    gradient: Callable[[Parameters, Records, Bool[Array, " batch"], jax.Array, Int[Array, ""]], Parameters]
+
+
+@dataclasses.dataclass(frozen=True)
 class Task:
     """One method on one model.
 
@@ -55,10 +66,12 @@ class Task:
       initialise: parameters from a key.
       gradient: (params, records of the batch, mask, run key, step) -> `Gradient`. Masked records must not
         matter. A pure function, compiled with the rest of the step.
-      logits: (params, x) -> logits, without noise, for evaluation.
+      measure: (params, test inputs, test labels) -> what they reach, without noise.
       check: refuses a model that the method would treat wrongly, on made-up records, before anything is
         released. It sees no private data.
       input_shape: of one record, as `gradient` takes it. A step's data set may have its records flat.
+      metric: what `measure` gives, by name.
+      public: the second batch; None where there is none.
     """
 
     name: str
@@ -66,6 +79,8 @@ class Task:
     sampler: Sampler
     initialise: Callable[[jax.Array], Parameters]
     gradient: Callable[[Parameters, Records, Bool[Array, " batch"], jax.Array, Int[Array, ""]], Gradient]
-    logits: Callable[[Parameters, Float[Array, "batch ..."]], Float[Array, "batch classes"]]
+    measure: Callable[[Parameters, np.ndarray, np.ndarray], float]
     check: Callable[[Parameters, Records], Any]
     input_shape: tuple[int, ...]
+    metric: str = "test_accuracy"
+    public: PublicPart | None = None

@@ -19,14 +19,16 @@ from absl import logging
 
 from exactdp.benchmarks.cli import flags, output
 from exactdp.benchmarks.curves.ladders import number
+from exactdp.train.feature_settings import ADJACENCIES, BATCHES, PRIVATE_LOSSES, FeatureSettings
 from exactdp.train.settings import ACCOUNTANTS, METHODS, Settings
 
-HELP = "trains a classifier privately, by the method of arXiv 2607.19580 or a baseline"
+HELP = "trains a classifier privately: arXiv 2607.19580, feature DP (2506.19836), or a baseline"
 EXAMPLES = """\
   exactdp train dpsgd --dataset digits --epsilon 4 --delta 1e-5
   exactdp train dirichlet --dataset digits --epsilon 4 --offset 3 --sampling_probability 0.05 --json
   exactdp train dirichlet --dataset digits --epsilon 4 --accountant printed --out runs/printed --seed 1
   exactdp train label_public --dataset mnist --epsilon 1 --model cnn --num_steps 2000 --out runs/mnist
+  exactdp train feature --dataset digits --public blur:sigma=2+label --epsilon 1 --adjacency replace
   exactdp train dpsgd --dataset digits --epsilon 2 --noise_multiplier 4      (stops when epsilon is 2)
   exactdp train nonprivate --dataset digits --num_steps 500
 An interrupted run goes on with the command that it prints: the same one with its --out DIR and --resume. A
@@ -46,8 +48,8 @@ _SHARED: Mapping[str, _Flag] = {
     "epsilon": _Flag("target epsilon, in (0, 1000]; left out where noise and --num_steps are given"),
     "delta": _Flag("delta in (0, 1) (1e-5)", float, 1e-5),
     "noise_multiplier": _Flag(
-        "dpsgd, label_public, gaussian_features: noise standard deviation over the clip norm (what --epsilon "
-        "needs)"
+        "dpsgd, feature, label_public, gaussian_features: noise standard deviation over the "
+        "clip norm (what --epsilon needs)"
     ),
     "scaling": _Flag("dirichlet: r in Dir(r * probabilities + offset) (what --epsilon needs)"),
     "offset": _Flag("dirichlet: alpha in Dir(scaling * probabilities + alpha) (3)"),
@@ -58,7 +60,9 @@ _TRAINING: Mapping[str, _Flag] = {
         "gaussian_features: 64; a quarter of the records at most)"
     ),
     "num_steps": _Flag("number of steps (500, or as many as --epsilon allows the noise given)", number),
-    "clip_norm": _Flag("dpsgd, label_public: of a record's gradient; gaussian_features: of its features (1)"),
+    "clip_norm": _Flag(
+        "dpsgd, feature, label_public: of a record's gradient; gaussian_features: of its features (1)"
+    ),
     "learning_rate": _Flag("learning rate (0.5; dirichlet: --effective_learning_rate / kappa)"),
     "effective_learning_rate": _Flag(
         "dirichlet: gamma_eff, instead of --learning_rate, which is then gamma_eff / kappa (3)"
@@ -69,6 +73,35 @@ _TRAINING: Mapping[str, _Flag] = {
         "exact",
         ACCOUNTANTS,
     ),
+}
+_FEATURE: Mapping[str, _Flag] = {
+    "public": _Flag(
+        "feature: what of a record is public: none, label, features, columns:0-99,age, private:sex,race, "
+        "blur:sigma=2, downsample:factor=4 or region:top=0,bottom=8,left=0,right=8; +label for the label too",
+        str,
+    ),
+    "adjacency": _Flag(
+        "feature: replace (Definition 5, public features kept) or add_remove (Definition 6) (replace)",
+        str,
+        None,
+        ADJACENCIES,
+    ),
+    "batches": _Flag(
+        "feature: two independent batches, or the naive single one, whose coins are visible (two)",
+        str,
+        None,
+        BATCHES,
+    ),
+    "public_batch_size": _Flag("feature: records of the public batch (the expected private batch)", number),
+    "private_loss": _Flag(
+        "feature: what is clipped: the residual, or the whole loss (residual)", str, None, PRIVATE_LOSSES
+    ),
+    "mixing_weight": _Flag("feature: a of (1 - a) private + a public gradient, in (0, 1) (their sum)"),
+    "public_noise_multiplier": _Flag(
+        "feature: noise on the public sum over the clip norm; none is needed (0)"
+    ),
+    "public_steps": _Flag("feature: steps of pre-training on public features, which are free (0)", number),
+    "public_learning_rate": _Flag("feature: of pre-training (--learning_rate)"),
 }
 _RUN: Mapping[str, _Flag] = {
     "dataset": _Flag("digits, mnist, fashion_mnist, ..., or <layout>:<name> (digits)", str, "digits"),
@@ -101,13 +134,13 @@ _SWITCHES: Mapping[str, str] = {
 
 
 def _default(name: str) -> Any:
-    return {**_SHARED, **_TRAINING, **_RUN}[name].default
+    return {**_SHARED, **_TRAINING, **_FEATURE, **_RUN}[name].default
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the flags."""
     parser.add_argument("method", choices=METHODS, metavar="method", help=", ".join(METHODS))
-    for name, flag in {**_SHARED, **_TRAINING, **_RUN}.items():
+    for name, flag in {**_SHARED, **_TRAINING, **_FEATURE, **_RUN}.items():
         parser.add_argument(
             f"--{name}",
             type=flag.kind,
@@ -130,7 +163,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     """Trains; progress and what certifies the run go to stderr."""
     given = {name: getattr(arguments, name) for name in (*_SHARED, *_TRAINING)}
-    settings = Settings(arguments.method, **given)
+    settings = Settings(arguments.method, **given, feature=_feature(arguments))
     if arguments.resume and arguments.out is None:
         raise ValueError("out must be given when resume is set, got nothing")
     stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
@@ -153,8 +186,8 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     if arguments.json:
         return output.as_json(result.as_dict()), 0
     rows = [
-        ("test accuracy", "epsilon, lower", "epsilon, upper", "delta", "steps"),
-        (result.test_accuracy, result.epsilon.lower, result.epsilon.upper, result.delta, result.steps),
+        (result.metric.replace("_", " "), "epsilon, lower", "epsilon, upper", "delta", "steps"),
+        (result.measured, result.epsilon.lower, result.epsilon.upper, result.delta, result.steps),
     ]
     lines = [
         output.statement(result.threat_model),
@@ -165,6 +198,17 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
         f"run: {result.run} ({result.seconds:.1f} s)",
     ]
     return "\n".join(lines), 0
+
+
+def _feature(arguments: argparse.Namespace) -> FeatureSettings | None:
+    """What feature is asked for; the flags are refused for the other methods."""
+    given = {name: getattr(arguments, name) for name in _FEATURE}
+    given = {name: value for name, value in given.items() if value is not None}
+    if arguments.method == "feature":
+        return FeatureSettings(given.pop("public", ""), **given)
+    for name, value in given.items():
+        raise ValueError(f"{name} must be left out for {arguments.method}, got {value}")
+    return None
 
 
 def _run(arguments: argparse.Namespace, settings: Settings, out: str) -> tuple[Any, Any]:
@@ -195,7 +239,7 @@ def _going_on(arguments: argparse.Namespace, out: str) -> str:
     if not (Path(out) / "run.json").is_file():
         return ""
     words = ["exactdp", "train", arguments.method]
-    for name in (*_SHARED, *_TRAINING, *_RUN):
+    for name in (*_SHARED, *_TRAINING, *_FEATURE, *_RUN):
         value = getattr(arguments, name)
         # The key is in the checkpoint; a seed, which is as secret, need not be shown.
         if name != "seed" and value != _default(name):

@@ -11,14 +11,26 @@ import jax.numpy as jnp
 
 from exactdp.accounting import validate
 from exactdp.mechanisms.batches import Poisson
-from exactdp.train import certificates, dirichlet, dpsgd, gaussian_features, nonprivate, parallel
+from exactdp.mechanisms.public import parse
+from exactdp.train import (
+    certificates,
+    dirichlet,
+    dpsgd,
+    feature,
+    feature_certificate,
+    gaussian_features,
+    nonprivate,
+    parallel,
+)
 from exactdp.train import state as states
 from exactdp.train import step as steps
+from exactdp.train.classification import Classification
+from exactdp.train.feature_settings import FeatureSettings
 from exactdp.train.network import Network
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.task import Records, Task
 
-METHODS = ("nonprivate", "dpsgd", "label_public", "gaussian_features", "dirichlet")
+METHODS = ("nonprivate", "dpsgd", "label_public", "feature", "gaussian_features", "dirichlet")
 MODELS: dict[str, tuple[int, ...]] = {
     "linear": (28, 28, 1),
     "mlp": (28, 28, 1),
@@ -31,6 +43,7 @@ MODELS: dict[str, tuple[int, ...]] = {
 NUM_CLASSES = 10
 _CLIP_NORM, _NOISE_MULTIPLIER = 1.0, 1.0
 _SCALING, _OFFSET = 0.235, 3.0
+_PUBLIC = "blur:sigma=2+label"
 _NUM_STEPS = 1000
 
 
@@ -68,7 +81,7 @@ class Case:
         sampler = Poisson(self.num_records, expected / self.num_records, self.capacity)
         if self.method == "nonprivate":
             return nonprivate.task(
-                network, certificate=certificates.nonprivate(sampler=sampler), sampler=sampler
+                Classification(network), certificate=certificates.nonprivate(sampler=sampler), sampler=sampler
             )
         if self.method == "dirichlet":
             certificate = certificates.dirichlet(
@@ -85,15 +98,30 @@ class Case:
                 noise_multiplier=_NOISE_MULTIPLIER,
                 clip_norm=_CLIP_NORM,
             )
+        common: dict[str, Any] = {
+            "sampler": sampler,
+            "noise_multiplier": _NOISE_MULTIPLIER,
+            "clip_norm": _CLIP_NORM,
+            "expected_batch_size": expected,
+        }
+        if self.method == "feature":
+            asked = FeatureSettings(_PUBLIC)
+            public = parse(asked.public)
+            return feature.task(
+                Classification(network),
+                certificate=feature_certificate.feature(
+                    _NOISE_MULTIPLIER, sampler=sampler, public=public, asked=asked
+                ),
+                public=public,
+                asked=asked,
+                **common,
+            )
         certify = {"dpsgd": certificates.dpsgd, "label_public": certificates.label_public}[self.method]
         return dpsgd.task(
-            network,
+            Classification(network),
             certificate=certify(_NOISE_MULTIPLIER, sampler=sampler),
-            sampler=sampler,
-            noise_multiplier=_NOISE_MULTIPLIER,
-            clip_norm=_CLIP_NORM,
-            expected_batch_size=expected,
             name=self.method,
+            **common,
         )
 
 

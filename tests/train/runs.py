@@ -14,6 +14,7 @@ import numpy as np
 from exactdp.accounting.ledger import Ledger
 from exactdp.train import folder, loop, methods, parallel
 from exactdp.train.data import Dataset
+from exactdp.train.feature_settings import FeatureSettings
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.settings import Settings
 
@@ -44,6 +45,8 @@ def prepare(method: str = "dpsgd", *, data: Dataset | None = None, **settings: A
         given |= {"scaling": 0.5}
     elif method != "nonprivate":
         given |= {"noise_multiplier": 2.0}
+    if method == "feature":
+        given |= {"feature": FeatureSettings("blur:sigma=0.8+label")}
     given |= settings
     more = {name: given.pop(name) for name in _OWN if name in given}
     return methods.prepare(

@@ -71,7 +71,7 @@ def interrupted_run(out: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> No
 def test_a_run_trains_and_reports(tmp_path: Path) -> None:
     out = tmp_path / "run"
     result = runs.run(out, runs.prepare(num_steps=60, noise_multiplier=1.0), learning_rate=2.0)
-    assert result.test_accuracy > 0.9 and result.steps == 60
+    assert result.measured > 0.9 and result.steps == 60
     certificate = runs.prepare(num_steps=60, noise_multiplier=1.0).plan.certificate
     assert result.epsilon == prv.epsilon(certificate.composition(60), delta=1e-5)
     assert result.threat_model.adjacency is Adjacency.ADD_REMOVE

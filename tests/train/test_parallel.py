@@ -48,7 +48,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, A
     out = tmp_path_factory.mktemp("parallel")
     path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT, str(out), "dpsgd,dirichlet"],
+        [sys.executable, "-W", "error", "-c", SCRIPT, str(out), "dpsgd,dirichlet,feature"],
         env={
             **os.environ,
             "PYTHONPATH": path,
@@ -63,7 +63,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, A
     return out, json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize(("method", "name"), [("dpsgd", "eight"), ("dpsgd", "split"), ("dirichlet", "eight")])
+@pytest.mark.parametrize(
+    ("method", "name"), [("dpsgd", "eight"), ("dpsgd", "split"), ("dirichlet", "eight"), ("feature", "eight")]
+)
 def test_eight_devices_give_the_parameters_of_one(
     method: str, name: str, trained: tuple[Path, dict[str, Any]]
 ) -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from exactdp.train.feature_settings import FeatureSettings
 from exactdp.train.settings import METHODS, Settings
 
 BAD: list[tuple[str, dict[str, Any], str]] = [
@@ -63,7 +64,10 @@ def test_defaults() -> None:
     assert Settings("dpsgd", epsilon=1.0, noise_multiplier=2.0).steps is None
     assert Settings("nonprivate").steps == 500
     assert Settings("dpsgd", epsilon=1.0).clip == 1.0
-    assert {Settings(m, epsilon=None if m == "nonprivate" else 1.0).method for m in METHODS} == set(METHODS)
+    for method in METHODS:
+        asked = FeatureSettings("label") if method == "feature" else None
+        made = Settings(method, epsilon=None if method == "nonprivate" else 1.0, feature=asked)
+        assert made.method == method
 
 
 def test_the_rate_follows_the_size_of_the_data_set_only_where_none_is_given() -> None:

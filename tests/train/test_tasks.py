@@ -190,9 +190,9 @@ def test_the_views_of_a_record_share_one_clipped_gradient(network: Network, para
     augmentation = Augmentation(multiplicity=3, padding=1, flip=True)
     task = runs.prepare("dpsgd", model="mlp", clip_norm=0.3, augmentation=augmentation).task
     records, mask = batch()
-    views = augmentation.views(records, key=KEY, step=STEP)
-    assert views.x.shape == (24, 3, 4, 4, 1) and views.y.shape == (24, 3)
-    assert not np.array_equal(views.x[:, 0], views.x[:, 1])
+    x = augmentation.views(records.x, key=keys.step_key(KEY, step=STEP, purpose="augment"))
+    assert x.shape == (24, 3, 4, 4, 1) and not np.array_equal(x[:, 0], x[:, 1])
+    views = Records(x, jnp.repeat(records.y[:, None], 3, 1))
 
     def one(x: jax.Array, y: jax.Array) -> Any:
         return jax.grad(lambda p: jnp.mean(network.losses(p, Records(x, y))))(params)

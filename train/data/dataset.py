@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int, Integer, Num, Shaped
 
 from exactdp.accounting import validate
+from exactdp.train.data.columns import require_names
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -22,11 +23,14 @@ class Dataset:
       num_classes: K >= 2.
       name: as asked for.
       source: where the records come from, and their licence where it is known.
+      columns: the name of each feature of tabular records (`input_shape` is then (d,)), such as `age` or
+        `sex=Female`; empty where features have no names. See `exactdp.train.data.columns.feature_groups`.
 
     Raises:
       ValueError: naming the data set and the rule: an empty split; records and labels of different number;
         other shapes of record in the two splits; NaN or infinite values; a label outside of 0 ... K - 1; a
-        class without a training record (so that a test label is unseen, or a class empty).
+        class without a training record (so that a test label is unseen, or a class empty); names of columns
+        that are not one a feature, all different, and fit for a list of names.
     """
 
     x: Float[np.ndarray, "n ..."]
@@ -36,6 +40,7 @@ class Dataset:
     num_classes: int
     name: str
     source: str
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         validate.count(f"{self.name}: num_classes", self.num_classes, 2)
@@ -52,6 +57,8 @@ class Dataset:
                 f"{self.name}: each of the {self.num_classes} classes must have a training record, class "
                 f"{int(empty[0])} has none"
             )
+        if self.columns:
+            require_names(self.name, self.columns, input_shape=self.input_shape)
 
     @property
     def input_shape(self) -> tuple[int, ...]:

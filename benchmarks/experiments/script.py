@@ -10,8 +10,8 @@ from pathlib import Path
 from absl import app, flags, logging
 
 from exactdp.benchmarks.curves import store
-from exactdp.benchmarks.paper_a import experiment, sweep
-from exactdp.benchmarks.paper_a.experiment import Experiment
+from exactdp.benchmarks.experiments import experiment, sweep
+from exactdp.benchmarks.experiments.experiment import Experiment
 from exactdp.train.data import Dataset
 
 Compute = Callable[[Path, Experiment, Mapping[str, Dataset]], list[store.Row]]
@@ -26,11 +26,13 @@ class Script:
       name: of the files, before the name of the data set.
       compute: (path of the CSV file, experiment, data) -> all rows; what the file has already it keeps.
       draw: (path of the CSV file) -> paths of the figure, drawn from that file alone.
+      presets: data set -> sizes and model that suit it; the first one is the default.
     """
 
     name: str
     compute: Compute
     draw: Draw
+    presets: Mapping[str, Experiment]
 
     def path(self, out: Path, dataset: str) -> Path:
         """Of the CSV file."""
@@ -61,7 +63,9 @@ class Script:
     def run(self) -> None:
         """Entry point. The flags are defined here, so that importing a script defines none."""
         logging.set_verbosity(logging.WARNING)  # libraries' progress hides the script's own
-        flags.DEFINE_enum("dataset", "digits", list(experiment.PRESETS), "Data set, with its preset sizes.")
+        flags.DEFINE_enum(
+            "dataset", next(iter(self.presets)), list(self.presets), "Data set, with its preset sizes."
+        )
         flags.DEFINE_string("model", None, "Model, instead of the preset's.")
         flags.DEFINE_integer("train_records", None, "Training records, 0 for all.", lower_bound=0)
         flags.DEFINE_integer("test_records", None, "Test records, 0 for all.", lower_bound=0)
@@ -83,7 +87,9 @@ class Script:
             if given.redraw:
                 rows, written = [], self.redraw(given.out, given.dataset)
             else:
-                chosen = experiment.of(given.dataset, **{name: given[name].value for name in names})
+                chosen = experiment.of(
+                    self.presets, given.dataset, **{name: given[name].value for name in names}
+                )
                 rows, written = self.make(given.out, chosen)
         except ValueError as error:
             raise app.UsageError(str(error)) from error

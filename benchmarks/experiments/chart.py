@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from exactdp.benchmarks.curves import store, style
-from exactdp.benchmarks.paper_a.sweep import Summary
+from exactdp.benchmarks.experiments.sweep import Summary
 
 COLOURS = (style.BLUE, style.VERMILLION, style.GREEN, style.PURPLE, style.BLACK, style.ORANGE, style.SKY)
 MARKERS = "os^Dv<P"

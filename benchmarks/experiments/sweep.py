@@ -13,12 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+import sklearn.metrics
 
 from exactdp import __version__
 from exactdp.accounting.printed import dirichlet as printed
 from exactdp.benchmarks.curves import store
-from exactdp.benchmarks.paper_a.experiment import ARXIV, Experiment
+from exactdp.benchmarks.experiments.experiment import Experiment
+from exactdp.mechanisms import public
 from exactdp.train import loop, methods
 from exactdp.train.data import Dataset
 from exactdp.train.optimiser import Optimiser
@@ -44,7 +47,10 @@ COLUMNS = (
     "coins",
     "released",
     "covers_weights",
+    "public",
+    "clip_norm",
     "accuracy",
+    "auc",
     "seconds",
     "reason",
 )
@@ -52,8 +58,9 @@ COLUMNS = (
 
 `noise` is the scaling of dirichlet, the noise multiplier of the others. `epsilon_lower` and `epsilon_upper`
 are what the run's ledger certifies, under the threat model in `adjacency`, `coins` and `released`;
-`rule_epsilon` is what the paper's rule with the repaired conversion says of a dirichlet run. `reason` says
-why there is no accuracy.
+`rule_epsilon` is what the rule of arXiv 2607.19580 with the repaired conversion says of a dirichlet run. `auc`
+is the area
+under the ROC curve on the test records, where there are two classes. `reason` says why there is no accuracy.
 """
 
 
@@ -65,8 +72,9 @@ class Point:
       series: which curve it belongs to.
       x: where it is on the axis.
       settings: what is run; None where there is nothing to run.
-      split: of `exactdp.benchmarks.paper_a.experiment.SPLITS`.
+      split: of `exactdp.benchmarks.experiments.experiment.SPLITS`.
       reason: why there is nothing to run.
+      view: public feature map of which only the views are trained and tested on; empty for the records.
     """
 
     series: str
@@ -74,12 +82,12 @@ class Point:
     settings: Settings | None
     split: str = "test"
     reason: str = ""
+    view: str = ""
 
 
 def header(experiment: Experiment, data: Mapping[str, Dataset], **more: object) -> dict[str, object]:
     """What the rows depend on; a file with another header is not continued."""
     return {
-        "paper": ARXIV,
         "versions": {"exactdp": __version__, "jax": jax.__version__, "numpy": np.__version__},
         "device": jax.devices()[0].device_kind,
         **dataclasses.asdict(experiment),
@@ -124,7 +132,7 @@ def carry_out(
             continue
         if not missing:
             continue
-        chosen = data[point.split]
+        chosen = viewed(data[point.split], point.view) if point.view else data[point.split]
         prepared = methods.prepare(point.settings, data=chosen, model=experiment.model)
         for seed in missing:
             start = time.perf_counter()
@@ -133,11 +141,23 @@ def carry_out(
             _write(path, header, rows)
             print(
                 f"{point.split}: {point.series} at {point.x:g}, seed {seed}: accuracy "
-                f"{result.test_accuracy:.4f}, epsilon <= {result.epsilon.upper:.4g}",
+                f"{result.measured:.4f}, epsilon <= {result.epsilon.upper:.4g}",
                 file=sys.stderr,
                 flush=True,
             )
     return rows
+
+
+def viewed(data: Dataset, text: str) -> Dataset:
+    """The data set with every input's public view in its place, labels as they are.
+
+    Raises:
+      ValueError: the map does not take the records.
+    """
+    found = public.parse(text, num_columns=data.x.shape[1], names=data.columns)
+    found.require_shape(data.input_shape)
+    x, x_test = (np.asarray(found.view(jnp.asarray(part))) for part in (data.x, data.x_test))
+    return dataclasses.replace(data, x=x, x_test=x_test)
 
 
 def _found(path: Path, header: Mapping[str, object]) -> list[store.Row]:
@@ -188,7 +208,10 @@ def _row(
         "coins": model.coins,
         "released": model.released,
         "covers_weights": plan.certificate.covers_weights,
-        "accuracy": result.test_accuracy,
+        "public": settings.feature.public if settings.feature is not None else point.view,
+        "clip_norm": settings.clip if plan.noise is not None and settings.method != "dirichlet" else None,
+        "accuracy": result.measured,
+        "auc": _auc(prepared, result) if prepared.data.num_classes == 2 else None,
         "seconds": round(seconds, 2),
     }
     if settings.method == "dirichlet" and plan.noise is not None:
@@ -213,6 +236,11 @@ def _row(
     return {name: _cell(values.get(name)) for name in COLUMNS}
 
 
+def _auc(prepared: methods.Prepared, result: loop.Result) -> float:
+    logits = np.asarray(prepared.network.logits(result.state.weights, jnp.asarray(prepared.data.x_test)))
+    return float(sklearn.metrics.roc_auc_score(prepared.data.y_test, logits[:, 1] - logits[:, 0]))
+
+
 def _empty(point: Point) -> store.Row:
     values = {"split": point.split, "series": point.series, "x": float(point.x), "reason": point.reason}
     return {name: _cell(values.get(name)) for name in COLUMNS}
@@ -227,7 +255,7 @@ def _key(row: store.Row) -> tuple[str, str, str]:
 
 
 def _write(path: Path, header: Mapping[str, object], rows: Sequence[store.Row]) -> None:
-    store.write_csv(path, header, COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
+    store.write_csv(path, header, COLUMNS, [[row.get(name, "") for name in COLUMNS] for row in rows])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,7 +265,7 @@ class Summary:
     Attributes:
       series: curve.
       x: place on the axis.
-      mean: of the accuracy.
+      mean: of the accuracy, or of another column.
       deviation: standard deviation over the seeds (n - 1), 0 for one seed.
       count: how many seeds.
       row: of the first seed, for what does not depend on it.
@@ -251,15 +279,15 @@ class Summary:
     row: store.Row
 
 
-def summaries(rows: Sequence[store.Row], *, split: str = "test") -> list[Summary]:
-    """One summary a point of that split that has an accuracy, in the order of the file."""
+def summaries(rows: Sequence[store.Row], *, split: str = "test", measure: str = "accuracy") -> list[Summary]:
+    """One summary a point of that split that was measured, in the order of the file."""
     groups: dict[tuple[str, str], list[store.Row]] = {}
     for row in rows:
-        if row["split"] == split and row["accuracy"]:
+        if row["split"] == split and row.get(measure):
             groups.setdefault((row["series"], row["x"]), []).append(row)
     made: list[Summary] = []
     for (series, x), group in groups.items():
-        values = np.array([float(row["accuracy"]) for row in group])
+        values = np.array([float(row[measure]) for row in group])
         deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0
         made.append(Summary(series, float(x), float(values.mean()), deviation, len(values), group[0]))
     return made

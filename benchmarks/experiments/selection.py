@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from exactdp.benchmarks.curves import store
-from exactdp.benchmarks.paper_a import sweep
-from exactdp.benchmarks.paper_a.experiment import Experiment
+from exactdp.benchmarks.experiments import sweep
+from exactdp.benchmarks.experiments.experiment import Experiment
 from exactdp.train.data import Dataset
 from exactdp.train.settings import Settings
 

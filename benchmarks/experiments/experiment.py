@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from exactdp.train import data, models
 from exactdp.train.data import Dataset
 from exactdp.train.settings import Settings
 
-ARXIV = "arXiv 2607.19580v1"
 SPLITS = ("test", "held_out")
 _HELD_OUT = 5
 """One training record in so many is held out to choose hyper-parameters on."""
@@ -32,6 +32,7 @@ class Experiment:
       sampling_probability: q in (0, 1); None for each method's default.
       delta: in (0, 1).
       num_seeds: runs of each point, >= 1; their run keys are 0, 1, ...
+      paper: arXiv id and version of the paper whose experiment it is.
 
     Raises:
       ValueError: an argument is outside its range.
@@ -45,6 +46,7 @@ class Experiment:
     sampling_probability: float | None = None
     delta: float = 1e-5
     num_seeds: int = 3
+    paper: str = dataclasses.field(kw_only=True)
 
     def __post_init__(self) -> None:
         validate.one_of("model", self.model, models.NAMES)
@@ -100,26 +102,12 @@ def _some(name: str, wanted: int, there: int, random: np.random.Generator) -> np
     return random.permutation(there)[: wanted or there]
 
 
-_SMALL = {
-    "digits": Experiment("digits", "linear", 0, 0, 500),
-    "mnist": Experiment("mnist", "mlp", 10_000, 2_000, 500),
-    "fashion_mnist": Experiment("fashion_mnist", "mlp", 10_000, 2_000, 500),
-    "cifar10_subset": Experiment("cifar10_subset", "cnn", 0, 0, 500),
-}
-PRESETS = {
-    **_SMALL,
-    # The one configuration of the paper's that could be recovered; the architecture could not, nor the rates.
-    "cifar10": Experiment("cifar10", "wrn-16-4", 0, 0, 20_000, sampling_probability=0.005),
-}
-"""Data set -> sizes and model that suit it: minutes on two cores, but for cifar10, the paper's own size."""
-
-
-def of(dataset: str, **changes: object) -> Experiment:
+def of(presets: Mapping[str, Experiment], dataset: str, **changes: object) -> Experiment:
     """The preset of a data set, with what is not None of `changes` in place of its own.
 
     Raises:
       ValueError: no preset has that name, or a change is outside its range.
     """
-    validate.one_of("dataset", dataset, PRESETS)
+    validate.one_of("dataset", dataset, presets)
     kept = {name: value for name, value in changes.items() if value is not None}
-    return dataclasses.replace(PRESETS[dataset], **kept)  # pyright: ignore[reportArgumentType]
+    return dataclasses.replace(presets[dataset], **kept)  # pyright: ignore[reportArgumentType]

@@ -1,0 +1,552 @@
+"""Algorithm 1 of arXiv 2506.19836 and its variants: the step, its certificate, what it releases."""
+
+from __future__ import annotations
+
+import functools
+import math
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from exactdp.accounting import prv
+from exactdp.accounting.ladder import feature as ladder
+from exactdp.accounting.prv.account import Direction
+from exactdp.accounting.sampling.hidden import PoissonHidden
+from exactdp.accounting.sampling.replace import PoissonReplaceGaussian
+from exactdp.accounting.sampling.visible import PoissonVisible
+from exactdp.accounting.threat import Adjacency, Coins
+from exactdp.mechanisms import keys, noise
+from exactdp.mechanisms.batches import FixedSize, Poisson
+from exactdp.mechanisms.batches.two import two_batches
+from exactdp.mechanisms.public import Identity, Own, Public, parse
+from exactdp.train import feature, feature_certificate, parallel, state, step
+from exactdp.train.augmentation import Augmentation
+from exactdp.train.classification import Classification
+from exactdp.train.data import Dataset
+from exactdp.train.feature_settings import FeatureSettings
+from exactdp.train.network import Network
+from exactdp.train.optimiser import Optimiser
+from exactdp.train.settings import Settings
+from exactdp.train.task import PublicPart, Records, Task
+from tests.train import runs
+from tests.train.scalar import Scalar
+
+KEY = keys.run_key(3)
+STEP = jnp.int32(4)
+MAPS = ("label", "blur:sigma=0.8", "blur:sigma=0.8+label", "region:top=0,bottom=2,left=0,right=4", "features")
+
+
+def prepare(public: str = "blur:sigma=0.8+label", *, data: Dataset | None = None, **asked: Any) -> Any:
+    own = {name: asked.pop(name) for name in ("clip_norm", "num_steps", "accumulation") if name in asked}
+    return runs.prepare("feature", data=data, feature=FeatureSettings(public, **asked), model="mlp", **own)
+
+
+def batch(rows: int = 24) -> tuple[Records, jax.Array]:
+    data = runs.dataset()
+    return Records(jnp.asarray(data.x[:rows]), jnp.asarray(data.y[:rows])), jnp.arange(rows) % 3 > 0
+
+
+def close(one: Any, other: Any, tolerance: float = 1e-5) -> None:
+    for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0.0, atol=tolerance)
+
+
+@functools.cache
+def network() -> Network:
+    return Network("mlp", (4, 4, 1), runs.NUM_CLASSES)
+
+
+@functools.cache
+def params() -> Any:
+    return network().initialise(keys.step_key(KEY, step=0, purpose="init"))
+
+
+def loss(p: Any, x: jax.Array, target: jax.Array) -> jax.Array:
+    return -jnp.sum(target * jax.nn.log_softmax(network().logits(p, x[None])[0]))
+
+
+def by_hand(
+    public: Public, records: Records, mask: jax.Array, clip_norm: float, *, whole: bool = False
+) -> Any:
+    """The clipped residuals, summed, one record at a time."""
+    view = public.view(records.x)
+    targets = public.targets(records.y, num_classes=runs.NUM_CLASSES)
+
+    def one(x: jax.Array, y: jax.Array, z: jax.Array, target: jax.Array) -> Any:
+        def residual(p: Any) -> jax.Array:
+            own = loss(p, x, jax.nn.one_hot(y, runs.NUM_CLASSES))
+            return own if whole else own - loss(p, z, target)
+
+        return jax.grad(residual)(params())
+
+    each = jax.vmap(one)(*records, view, targets)
+    norms = jnp.sqrt(sum(jnp.sum(leaf.reshape(len(mask), -1) ** 2, 1) for leaf in jax.tree.leaves(each)))
+    factor = jnp.where(mask, jnp.minimum(1.0, clip_norm / norms), 0.0)
+    return jax.tree.map(lambda leaf: jnp.tensordot(factor, leaf, 1), each)
+
+
+def public_mean(public: Public, records: Records, mask: jax.Array, size: float) -> Any:
+    view = public.view(records.x)
+    targets = public.targets(records.y, num_classes=runs.NUM_CLASSES)
+    each = jax.vmap(jax.grad(loss), (None, 0, 0))(params(), view, targets)
+    return jax.tree.map(lambda leaf: jnp.tensordot(mask.astype(jnp.float32), leaf, 1) / size, each)
+
+
+@pytest.mark.parametrize(("text", "accumulation"), [*((text, 1) for text in MAPS), ("label", 5)])
+def test_a_step_is_algorithm_1(text: str, accumulation: int) -> None:
+    """120 records at 0.2: the private sum is divided by 24, the public one by what its batch holds."""
+    task: Task = prepare(text, clip_norm=0.1, accumulation=accumulation).task
+    records, mask = batch()
+    found = jax.jit(task.gradient)(params(), records, mask, KEY, STEP)
+    total = by_hand(parse(text), records, mask, 0.1)
+    noisy = noise.gaussian(keys.step_key(KEY, step=4, purpose="noise"), total, std=2.0 * 0.1)
+    close(found.value, jax.tree.map(lambda leaf: leaf / 24.0, noisy))
+    assert task.public is not None
+    assert task.public.sampler.capacity == 24
+    added = jax.jit(task.public.gradient)(params(), records, mask, KEY, STEP)
+    close(added, public_mean(parse(text), records, mask, 16.0))
+
+
+def test_the_residual_is_unbiased_without_clipping() -> None:
+    """Private and public gradient of the same records add up to the gradient of the loss."""
+    for text in MAPS:
+        public = parse(text)
+        records, mask = batch()
+        total = jax.tree.map(
+            jnp.add, by_hand(public, records, mask, 1e9), public_mean(public, records, mask, 1.0)
+        )
+        close(total, by_hand(public, records, mask, 1e9, whole=True), 1e-4)
+
+
+def test_variants_weigh_and_noise_as_they_say() -> None:
+    public = parse("blur:sigma=0.8+label")
+    records, mask = batch()
+    task: Task = prepare(
+        mixing_weight=0.25, public_noise_multiplier=0.5, private_loss="whole", clip_norm=0.3
+    ).task
+    total = by_hand(public, records, mask, 0.3, whole=True)
+    noisy = noise.gaussian(keys.step_key(KEY, step=4, purpose="noise"), total, std=2.0 * 0.3)
+    found = jax.jit(task.gradient)(params(), records, mask, KEY, STEP)
+    close(found.value, jax.tree.map(lambda leaf: 0.75 * leaf / 24.0, noisy))
+    assert task.public is not None
+    added = jax.jit(task.public.gradient)(params(), records, mask, KEY, STEP)
+    total = public_mean(public, records, mask, 1.0)
+    noisy = noise.gaussian(keys.step_key(KEY, step=4, purpose="public_noise"), total, std=0.5 * 0.3)
+    close(added, jax.tree.map(lambda leaf: 0.25 * leaf / 16.0, noisy))
+
+
+def test_the_single_batch_has_both_gradients_of_the_same_records() -> None:
+    public = parse("blur:sigma=0.8+label")
+    task: Task = prepare(batches="single", clip_norm=0.1).task
+    assert task.public is None
+    records, mask = batch()
+    found = jax.jit(task.gradient)(params(), records, mask, KEY, STEP)
+    total = by_hand(public, records, mask, 0.1)
+    noisy = noise.gaussian(keys.step_key(KEY, step=4, purpose="noise"), total, std=2.0 * 0.1)
+    added = public_mean(public, records, mask, 24.0)
+    close(found.value, jax.tree.map(lambda a, b: a / 24.0 + b, noisy, added))
+
+
+def test_with_nothing_public_it_is_dpsgd() -> None:
+    one: Task = prepare("none", clip_norm=0.3).task
+    other: Task = runs.prepare("dpsgd", model="mlp", clip_norm=0.3).task
+    records, mask = batch()
+    assert one.public is None
+    close(
+        one.gradient(params(), records, mask, KEY, STEP).value,
+        other.gradient(params(), records, mask, KEY, STEP).value,
+        0.0,
+    )
+
+
+def test_an_empty_private_batch_is_noise_and_the_public_mean() -> None:
+    task: Task = prepare().task
+    records, mask = batch()
+    found = jax.jit(task.gradient)(params(), records, jnp.zeros_like(mask), KEY, STEP)
+    zero = jax.tree.map(jnp.zeros_like, params())
+    noisy = noise.gaussian(keys.step_key(KEY, step=4, purpose="noise"), zero, std=2.0)
+    close(found.value, jax.tree.map(lambda leaf: leaf / 24.0, noisy))
+    assert bool(found.usable)
+
+
+@pytest.mark.parametrize("text", ["label", "region:top=0,bottom=2,left=0,right=4", "features"])
+def test_what_is_private_does_not_reach_the_public_gradient(text: str) -> None:
+    """Another data set with the same public features has the same public gradient, bit for bit."""
+    task: Task = prepare(text).task
+    public = parse(text)
+    records, mask = batch()
+    x = records.x if public.whole_input else records.x.at[:, 2:].set(0.123)
+    x = 0.5 * x if public.inputs is None else x
+    other = Records(x, records.y if public.label else (records.y + 1) % runs.NUM_CLASSES)
+    np.testing.assert_array_equal(public.view(other.x), public.view(records.x))
+    assert task.public is not None
+    gradient = jax.jit(task.public.gradient)
+    first, second = (gradient(params(), rows, mask, KEY, STEP) for rows in (records, other))
+    close(first, second, 0.0)
+    own = jax.jit(task.gradient)
+    moved = [own(params(), rows, mask, KEY, STEP).value for rows in (records, other)]
+    assert any(bool(jnp.any(a != b)) for a, b in zip(*map(jax.tree.leaves, moved), strict=True))
+
+
+def test_the_same_views_are_taken_of_a_record_and_of_what_is_public_of_it() -> None:
+    objective = Classification(network(), Augmentation(multiplicity=3, padding=1, flip=True))
+    public = Public(Own(lambda x: x + 1.0, "brighter"), True)
+    records, _ = batch()
+    own = objective.examples(records, key=KEY)
+    view = objective.examples(records, key=KEY, public=public)
+    assert own.x.shape == (24, 3, 4, 4, 1) and own.targets.shape == (24, 3, runs.NUM_CLASSES)
+    np.testing.assert_allclose(own.x + 1.0, view.x, atol=1e-6)
+    residual = objective.residual(public)
+    found = residual.losses(params(), residual.examples(records, KEY))
+    wanted = objective.losses(params(), own) - objective.losses(params(), view)
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+# Accounting
+
+
+@pytest.mark.parametrize(
+    ("text", "adjacency", "batches", "expected", "coins", "pair", "rung"),
+    [
+        (
+            "label",
+            "replace",
+            "two",
+            Adjacency.REPLACE_LABEL_PUBLIC,
+            Coins.HIDDEN,
+            PoissonReplaceGaussian,
+            "replacement",
+        ),
+        (
+            "blur:sigma=1",
+            "replace",
+            "two",
+            Adjacency.REPLACE_FEATURES_PUBLIC,
+            Coins.HIDDEN,
+            PoissonReplaceGaussian,
+            "replacement",
+        ),
+        ("none", "replace", "two", Adjacency.REPLACE, Coins.HIDDEN, PoissonReplaceGaussian, "replacement"),
+        ("label", "add_remove", "two", Adjacency.ADD_REMOVE, Coins.HIDDEN, PoissonHidden, "both directions"),
+        (
+            "label",
+            "replace",
+            "single",
+            Adjacency.REPLACE_LABEL_PUBLIC,
+            Coins.VISIBLE,
+            PoissonVisible,
+            "naive single batch, replacement",
+        ),
+        (
+            "label",
+            "add_remove",
+            "single",
+            Adjacency.ADD_REMOVE,
+            Coins.VISIBLE,
+            PoissonVisible,
+            "naive single batch",
+        ),
+    ],
+)
+def test_each_variant_is_certified_by_its_rung(
+    text: str, adjacency: str, batches: str, expected: Adjacency, coins: Coins, pair: type, rung: str
+) -> None:
+    sampler = Poisson(1000, 0.02, 1000)
+    found = feature_certificate.feature(
+        1.5, sampler=sampler, public=parse(text), asked=FeatureSettings(text, adjacency, batches)
+    )
+    assert (found.threat_model.adjacency, found.threat_model.coins) == (expected, coins)
+    assert [type(mechanism) for mechanism in found.mechanisms] == [pair]
+    assert found.rung == f"{rung} (feature ladder)"
+    assert found.covers_weights
+    own = found.epsilon(300, delta=1e-5)
+    (there,) = [
+        made.epsilon
+        for made in ladder.rungs(
+            noise_multiplier=1.5, sampling_probability=0.02, num_steps=300, delta=1e-5, num_records=1000
+        )
+        if made.name == rung
+    ]
+    assert own.lower <= there.upper + 1e-9 and there.lower <= own.upper + 1e-9  # type: ignore[union-attr]
+
+
+def test_the_noise_meets_the_target_under_either_definition() -> None:
+    found = {
+        adjacency: runs.prepare(
+            "feature",
+            feature=FeatureSettings("label", adjacency),
+            epsilon=1.0,
+            noise_multiplier=None,
+            num_steps=50,
+        ).plan
+        for adjacency in ("replace", "add_remove")
+    }
+    for made in found.values():
+        assert 0.999 < made.certificate.epsilon(50, delta=1e-5).upper <= 1.0
+    assert found["replace"].noise > 1.5 * found["add_remove"].noise
+
+
+# What is really released: one parameter, gradients +-1, Poisson batches of 8 records at 1/4.
+
+_RECORDS, _RATE, _NOISE = 8, 0.25, 1.0
+_RUNS = 40_000
+
+
+def scalar_task(adjacency: str, batches: str) -> Task:
+    sampler = Poisson(_RECORDS, _RATE, _RECORDS)
+    public, asked = parse("columns:1"), FeatureSettings("columns:1", adjacency, batches)
+    return feature.task(
+        Scalar(),
+        public=public,
+        asked=asked,
+        certificate=feature_certificate.feature(_NOISE, sampler=sampler, public=public, asked=asked),
+        sampler=sampler,
+        noise_multiplier=_NOISE,
+        clip_norm=1.0,
+        expected_batch_size=1.0,
+    )
+
+
+def released(
+    task: Task, private: float, *, num_steps: int, seed: int, others: float = 3.0, own: float = 3.0
+) -> np.ndarray:
+    """What many runs release [runs, steps]: the first record's private column is given, the others' are 0.
+
+    The public columns are `own` and `others`; the step's public gradient is in the sum, as it is in a run's.
+    """
+    x = jnp.zeros((_RECORDS, 2)).at[:, 1].set(others).at[0].set(jnp.array([private, own]))
+    data = Records(x, jnp.zeros(_RECORDS, jnp.int32))
+    theta = {"theta": jnp.zeros(())}
+
+    def one(key: jax.Array, now: jax.Array) -> jax.Array:
+        def rows(drawn: Any) -> tuple[Records, jax.Array]:
+            return Records(data.x[drawn.indices], data.y[drawn.indices]), drawn.mask
+
+        if task.public is None:
+            return task.gradient(theta, *rows(task.sampler.draw(key, step=now)), key, now).value["theta"]
+        first, second = two_batches(task.sampler, task.public.sampler, key=key, step=now)
+        value = task.gradient(theta, *rows(first), key, now).value["theta"]
+        return value + task.public.gradient(theta, *rows(second), key, now)["theta"]
+
+    every = jax.jit(jax.vmap(jax.vmap(one, (None, 0)), (0, None)))
+    keys_of_runs = jax.random.split(jax.random.key(seed), _RUNS)
+    return np.asarray(every(keys_of_runs, jnp.arange(num_steps)), np.float64)
+
+
+def log_ratio(values: np.ndarray, upper: float, lower: float) -> np.ndarray:
+    """Log of (1-q) N(0) + q N(upper) over (1-q) N(0) + q N(lower), summed over the steps."""
+
+    def density(mean: float) -> np.ndarray:
+        own = _RATE * stats.norm.pdf(values, mean, _NOISE) if mean else 0.0
+        rest = (1.0 - _RATE if mean else 1.0) * stats.norm.pdf(values, 0.0, _NOISE)
+        return own + rest
+
+    return np.sum(np.log(density(upper)) - np.log(density(lower)), axis=1)
+
+
+@pytest.mark.parametrize("num_steps", [1, 20])
+@pytest.mark.parametrize(
+    ("adjacency", "direction", "private", "other"),
+    [("add_remove", "remove", 1.0, 0.0), ("add_remove", "add", 0.0, 1.0), ("replace", "worst", 1.0, -1.0)],
+)
+def test_delta_is_what_is_counted(
+    num_steps: int, adjacency: str, direction: Direction, private: float, other: float
+) -> None:
+    """The exact delta is within five standard errors of what is counted on the compiled steps."""
+    task = scalar_task(adjacency, "two")
+    # A fixed public column: the public gradient is 3 whichever records are in its batch.
+    p, q = (
+        released(task, value, num_steps=num_steps, seed=seed) - 3.0
+        for value, seed in ((private, 1), (other, 2))
+    )
+    (mechanism,) = task.certificate.mechanisms
+    for epsilon in (0.03, 0.1):
+        hits = [np.mean(log_ratio(values, private, other) > epsilon) for values in (p, q)]
+        counted = hits[0] - math.exp(epsilon) * hits[1]
+        error = math.sqrt(
+            sum(w**2 * h * (1 - h) / _RUNS for w, h in zip((1, math.exp(epsilon)), hits, strict=True))
+        )
+        exact = prv.delta([(mechanism, num_steps)], epsilon=epsilon, direction=direction)
+        assert exact.lower - 5 * error <= counted <= exact.upper + 5 * error
+        assert counted > 5 * error  # so that an answer of 0 would not pass
+
+
+def test_a_shared_batch_gives_the_coins_away() -> None:
+    """On one batch the public gradient tells who is in it: more than hidden coins allow, as visible ones do.
+
+    The first record's public column is 1000, the others' 0: whoever sees the sum knows whether that record is
+    in, and takes the public part off.
+    """
+    epsilon = 1.0
+    naive = scalar_task("add_remove", "single")
+
+    def attack(private: float, seed: int) -> np.ndarray:
+        values = released(naive, private, num_steps=1, seed=seed, others=0.0, own=1000.0)[:, 0]
+        return (values > 500.0) & (values - 1000.0 > 0.5 + epsilon)
+
+    p, q = np.mean(attack(1.0, 5)), np.mean(attack(0.0, 6))
+    counted = p - math.exp(epsilon) * q
+    error = 5.0 * math.sqrt((p + math.exp(2 * epsilon) * q) / _RUNS)
+    hidden, visible = (
+        prv.delta([(task.certificate.mechanisms[0], 1)], epsilon=epsilon)
+        for task in (scalar_task("add_remove", "two"), naive)
+    )
+    assert counted - error > hidden.upper
+    assert counted - error <= visible.upper and counted + error >= visible.lower
+
+
+def test_two_batches_are_independent() -> None:
+    """Over the compiled step itself: who is in the private batch says nothing of who is in the public one."""
+    records = 12
+    sampler = Poisson(records, 0.4, records)
+
+    def members(weight: float) -> Any:
+        def gradient(p: Any, rows: Records, mask: jax.Array, key: jax.Array, now: jax.Array) -> Any:
+            inside = jax.nn.one_hot(rows.y, records) * mask[:, None]
+            return {"members": weight * jnp.sum(inside, 0)}
+
+        return gradient
+
+    def private(p: Any, rows: Records, mask: jax.Array, key: jax.Array, now: jax.Array) -> Any:
+        from exactdp.train.task import Gradient
+
+        return Gradient(members(1.0)(p, rows, mask, key, now), jnp.bool_(True), {})
+
+    task = Task(
+        "members",
+        scalar_task("replace", "two").certificate,
+        sampler,
+        lambda key: {"members": jnp.zeros(records)},
+        private,
+        lambda p, x, y: 0.0,
+        lambda p, r: None,
+        (1,),
+        public=PublicPart(FixedSize(records, 5), members(2.0)),
+    )
+    count = 1500
+    optimiser = Optimiser(learning_rate=1.0)
+    layout = parallel.make(1)
+    compiled = step.compile_step(task, optimiser, num_steps=count, ema_decay=None, layout=layout)
+    now = state.initial(
+        task.initialise(KEY), optimiser=optimiser.build(count), average=False, key=keys.run_key(11)
+    )
+    data = Records(jnp.zeros((records, 1)), jnp.arange(records, dtype=jnp.int32))
+    table = np.zeros((2, 2))
+    before = np.zeros(records)
+    for _ in range(count):
+        now, _ = compiled(now, data)
+        after = np.asarray(now.params["members"])
+        drawn = np.round(before - after).astype(int)
+        np.add.at(table, (drawn % 2, drawn // 2), 1)
+        before = after
+    assert (
+        abs(table[1].sum() / table.sum() - 0.4) < 0.02
+        and abs(table[:, 1].sum() / table.sum() - 5 / 12) < 1e-9
+    )
+    assert stats.chi2_contingency(table).pvalue > 1e-4
+
+
+# Runs
+
+
+def test_a_resumed_run_is_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ready = prepare(public_steps=5, public_learning_rate=0.1, num_steps=12)
+    runs.run(tmp_path / "whole", ready)
+    from exactdp.train import loop
+
+    class Stop(Exception):
+        pass
+
+    save = loop._Loop.save
+
+    def stopping(self: Any, current: Any) -> None:
+        save(self, current)
+        if int(current.step) == 6:
+            raise Stop
+
+    with monkeypatch.context() as patch, pytest.raises(Stop):
+        patch.setattr(loop._Loop, "save", stopping)
+        runs.run(tmp_path / "stopped", ready)
+    runs.run(tmp_path / "stopped", ready, seed=None, resume=True)
+    assert runs.same(runs.weights(tmp_path / "whole"), runs.weights(tmp_path / "stopped"))
+    assert runs.entries(tmp_path / "whole") == runs.entries(tmp_path / "stopped")
+
+
+def test_pre_training_uses_what_is_public_and_helps() -> None:
+    ready = prepare("region:top=0,bottom=2,left=0,right=4+label", public_steps=60, public_learning_rate=0.5)
+    data = runs.dataset()
+    hidden = data.x.copy()
+    hidden[:, 2:] = 0.77
+    other = Dataset(hidden, data.y, data.x_test, data.y_test, 3, "other", "made up")
+    twin = prepare(
+        "region:top=0,bottom=2,left=0,right=4+label", data=other, public_steps=60, public_learning_rate=0.5
+    )
+    first, second = (one.pretraining(False)(KEY) for one in (ready, twin))
+    close(first, second, 0.0)
+    before = ready.task.measure(ready.task.initialise(KEY), data.x_test, data.y_test)
+    assert ready.task.measure(first, data.x_test, data.y_test) > max(before, 0.6)
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"public": ""}, "public must be given"),
+        ({"public": "label", "adjacency": "both"}, "adjacency must be one of"),
+        ({"public": "label", "batches": "three"}, "batches must be one of"),
+        ({"public": "label", "private_loss": "half"}, "private_loss must be one of"),
+        ({"public": "label", "public_batch_size": 0}, "public_batch_size must be"),
+        (
+            {"public": "label", "public_batch_size": 3, "batches": "single"},
+            "public_batch_size must be left out",
+        ),
+        ({"public": "label", "mixing_weight": 1.0}, "mixing_weight must be"),
+        ({"public": "label", "mixing_weight": math.nan}, "mixing_weight must be"),
+        ({"public": "label", "public_noise_multiplier": -1.0}, "public_noise_multiplier must be"),
+        ({"public": "label", "public_noise_multiplier": 1e30}, "public_noise_multiplier must be at most"),
+        ({"public": "label", "public_steps": -1}, "public_steps must be"),
+        ({"public": "label", "public_learning_rate": 0.1}, "public_learning_rate must be left out"),
+        ({"public": "label", "public_steps": 3, "public_learning_rate": 0.0}, "public_learning_rate must be"),
+    ],
+)
+def test_settings_that_contradict_are_refused(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        FeatureSettings(**asked)
+
+
+def test_public_is_for_feature_alone() -> None:
+    with pytest.raises(ValueError, match="public must be given for feature"):
+        Settings("feature", epsilon=1.0)
+    with pytest.raises(ValueError, match="public must be left out for dpsgd"):
+        Settings("dpsgd", epsilon=1.0, feature=FeatureSettings("label"))
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "message"),
+    [
+        ("columns:0-3", {}, "columns must be of tabular records"),
+        ("features+label", {}, "public must leave something private"),
+        ("label", {"public_batch_size": 500}, "public_batch_size must be at most the 120"),
+        ("none", {"public_steps": 3}, "public must not be none"),
+    ],
+)
+def test_what_does_not_fit_the_data_is_refused(text: str, asked: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        prepare(text, **asked)
+
+
+def test_label_dp_is_linear_in_the_logits() -> None:
+    objective = Classification(network())
+    residual = objective.residual(Public(Identity(), False))
+    records, _ = batch()
+    found = residual.losses(params(), residual.examples(records, KEY))
+    logits = network().logits(params(), records.x)
+    wanted = jnp.mean(logits, 1) - jnp.take_along_axis(logits, records.y[:, None], 1)[:, 0]
+    np.testing.assert_allclose(found, wanted, atol=1e-5)

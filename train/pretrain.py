@@ -1,0 +1,77 @@
+"""Pre-training on public features alone, which costs no privacy (arXiv 2506.19836v1, Remark 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int
+from tqdm import tqdm
+
+from exactdp.mechanisms import keys
+from exactdp.mechanisms.batches.batch import Sampler
+from exactdp.mechanisms.public import Public
+from exactdp.train.data import Dataset
+from exactdp.train.objective import Objective
+from exactdp.train.state import Parameters
+from exactdp.train.task import Records
+
+
+def initialiser(
+    objective: Objective,
+    *,
+    public: Public,
+    data: Dataset,
+    sampler: Sampler,
+    num_steps: int,
+    learning_rate: float,
+    progress: bool = False,
+) -> Callable[[jax.Array], Parameters]:
+    """key -> parameters after `num_steps` of plain SGD on the public loss.
+
+    Nothing but the public views of the records and, where they are public, their labels is used, so that the
+    result may be released. It is a function of the key and of what is public: a resumed run makes it again.
+
+    Args:
+      objective: the model and its loss.
+      public: the public feature map.
+      data: the training set.
+      sampler: draws the batches.
+      num_steps: >= 1.
+      learning_rate: of SGD, > 0.
+      progress: whether to show a bar on stderr.
+    """
+
+    @jax.jit
+    def one(
+        params: Parameters,
+        x: Float[Array, "n ..."],
+        y: Int[Array, " n"],
+        key: jax.Array,
+        step: Int[Array, ""],
+    ) -> Parameters:
+        batch = sampler.draw(key, step=step, purpose="public_batch")
+        rows = Records(x[batch.indices].reshape(-1, *objective.input_shape), y[batch.indices])
+        view_key = keys.step_key(key, step=step, purpose="public_augment")
+        examples = objective.examples(rows, key=view_key, public=public)
+        mask: Bool[Array, " batch"] = batch.mask
+
+        def mean(p: Parameters) -> Float[Array, ""]:
+            total = jnp.sum(jnp.where(mask, objective.losses(p, examples), 0.0))
+            return total / jnp.maximum(jnp.sum(mask), 1)
+
+        slope = jax.grad(mean)(params)
+        return optax.apply_updates(params, jax.tree.map(lambda leaf: -learning_rate * leaf, slope))
+
+    def parameters(key: jax.Array) -> Parameters:
+        first, own = jax.random.split(key)  # `own` is the run key of pre-training
+        params = objective.initialise(first)
+        x, y = jnp.asarray(data.x.reshape(len(data.x), -1)), jnp.asarray(data.y)
+        bar = tqdm(range(num_steps), disable=not progress, unit="step", desc="public pre-training")
+        for step in bar:
+            params = one(params, x, y, own, jnp.int32(step))
+        return params
+
+    return parameters
