@@ -10,13 +10,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import nnx
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from exactdp.accounting import validate
 from exactdp.mechanisms import keys
+from exactdp.mechanisms.public import Public
 from exactdp.train.diffusion import unet
 from exactdp.train.diffusion.processes import EDM, Process, scaled_to_range, scaled_to_unit
 from exactdp.train.diffusion.samplers import Heun, Sampler
+from exactdp.train.objective import Residual, two_passes
 from exactdp.train.state import Parameters
 from exactdp.train.task import Records
 
@@ -25,17 +27,19 @@ _LEVELS = 8  # noise levels of the test loss
 _TEST_SEED = 0  # of the test loss's noise, which is the same for every model and step
 
 
-class Drawn(NamedTuple):
-    """Records with the noise of their K draws.
+class Noisy(NamedTuple):
+    """Records with the random numbers of their K draws.
 
     Attributes:
       x: images, as the data set has them.
+      mirrored: whether left and right change places.
       sigma: noise levels.
       noise: standard normal.
       label: class, -1 where the draw is made without one.
     """
 
     x: Float[Array, "batch h w c"]
+    mirrored: Bool[Array, "batch draws"]
     sigma: Float[Array, "batch draws"]
     noise: Float[Array, "batch draws h w c"]
     label: Int[Array, "batch draws"]
@@ -56,6 +60,7 @@ class Diffusion:
       multiplicity: draws a record, >= 1.
       label_dropout: probability that a draw is made without its class, so that the model also learns to do
         without (classifier-free guidance); 0 for a model without classes.
+      flip: whether a draw mirrors the image with probability 1/2.
       pixel_range: least and largest value of a pixel, public constants of the data set's format.
       width: channels at full resolution, a multiple of 4.
       multipliers: each level's channels over `width`; the sides are halved between levels.
@@ -76,6 +81,7 @@ class Diffusion:
     process: Process = EDM()
     multiplicity: int = 1
     label_dropout: float = 0.0
+    flip: bool = False
     pixel_range: tuple[float, float] = (-1.0, 1.0)
     width: int = 16
     multipliers: tuple[int, ...] = (1, 2)
@@ -83,9 +89,6 @@ class Diffusion:
     heads: int = 2
     bfloat16: bool = False
     _graph: Any = dataclasses.field(init=False, repr=False, compare=False)
-
-    metric = "test_loss"
-    """What `measure` gives."""
 
     def __post_init__(self) -> None:
         validate.count("multiplicity", self.multiplicity, 1)
@@ -105,36 +108,62 @@ class Diffusion:
         jax.eval_shape(parameters, jax.random.key(0))
         object.__setattr__(self, "_graph", graphs[0])
 
+    @property
+    def metric(self) -> str:
+        """`test_loss`."""
+        return "test_loss"
+
     def initialise(self, key: jax.Array) -> Parameters:
         """Parameters for a key."""
         return self._build(key)[1]
 
-    def drawn(self, records: Records, *, key: jax.Array, step: int | Int[Array, ""]) -> Drawn:
-        """The records with noise of their own: a function of key, step and a record's place in the batch.
+    def examples(self, records: Records, *, key: jax.Array, public: Public | None = None) -> Noisy:
+        """The records, or their public views, with noise of their own.
 
-        Records that differ get the same noise at the same place, so that a loss and its public part can be
-        compared.
+        The noise is a function of the key and of a record's place in the batch: a record and its public view
+        get the same. Where the label is private, the view has no class.
 
         Args:
           records: the batch.
-          key: the run key.
-          step: of the run.
+          key: of one step and purpose.
+          public: what is public, for the public views.
         """
-        slots = jax.random.split(keys.step_key(key, step=step, purpose="draw"), records.x.shape[0])
-        return self._drawn(records, slots)
+        x, labels = records
+        if public is not None:
+            x = public.view(x)
+            labels = labels if public.label else jnp.full_like(labels, -1)
+        draws = (self.multiplicity,)
 
-    def losses(self, params: Parameters, drawn: Drawn) -> Float[Array, " batch"]:
+        def one(slot: jax.Array, label: Array) -> tuple[Array, Array, Array, Array]:
+            level, noise, dropped, flipped = jax.random.split(slot, 4)
+            missing = jax.random.bernoulli(dropped, self.label_dropout, draws)
+            return (
+                jax.random.bernoulli(flipped, 0.5 if self.flip else 0.0, draws),
+                self.process.draw(level, draws),
+                jax.random.normal(noise, (*draws, *self.input_shape), jnp.float32),
+                jnp.where(missing, -1, label),
+            )
+
+        return Noisy(x, *jax.vmap(one)(jax.random.split(key, x.shape[0]), labels))
+
+    def residual(self, public: Public) -> Residual:
+        """The residual loss: of the record and its public view, with the same noise."""
+        return two_passes(self, public)
+
+    def losses(self, params: Parameters, examples: Noisy) -> Float[Array, " batch"]:
         """One loss a record."""
-        flat = jax.tree.map(
-            lambda leaf: jnp.reshape(leaf, (-1, *leaf.shape[2:])), drawn._replace(x=drawn.sigma)
-        )
-        image = scaled_to_unit(drawn.x, pixel_range=self.pixel_range)[:, None]
-        image = jnp.reshape(jnp.broadcast_to(image, drawn.noise.shape), flat.noise.shape)
-        sigma = flat.sigma[:, None, None, None]
-        predicted = self._network(params, image + sigma * flat.noise, flat.sigma, flat.label)
-        error = predicted - self.process.target(image, flat.noise, sigma)
+        shape = examples.noise.shape
+        image = scaled_to_unit(examples.x, pixel_range=self.pixel_range)[:, None]
+        if self.flip:
+            image = jnp.where(examples.mirrored[..., None, None, None], image[..., ::-1, :], image)
+        image = jnp.reshape(jnp.broadcast_to(image, shape), (-1, *shape[2:]))
+        noise = jnp.reshape(examples.noise, image.shape)
+        sigma, label = jnp.reshape(examples.sigma, (-1,)), jnp.reshape(examples.label, (-1,))
+        level = sigma[:, None, None, None]
+        predicted = self._network(params, image + level * noise, sigma, label)
+        error = predicted - self.process.target(image, noise, level)
         each = jnp.mean(jnp.square(error), axis=(1, 2, 3))
-        return jnp.mean(jnp.reshape(each, drawn.sigma.shape), axis=1)
+        return jnp.mean(jnp.reshape(each, shape[:2]), axis=1)
 
     def measure(self, params: Parameters, x: np.ndarray, y: np.ndarray) -> float:
         """The mean loss over records at eight fixed quantiles of the noise levels, with fixed noise.
@@ -252,20 +281,6 @@ class Diffusion:
         predicted = self._network(params, noisy, sigma, labels)
         return self.process.denoised(noisy, predicted, sigma[:, None, None, None])
 
-    def _drawn(self, records: Records, slots: jax.Array) -> Drawn:
-        def one(slot: jax.Array, label: Array) -> tuple[Array, Array, Array]:
-            level, noise, dropped = jax.random.split(slot, 3)
-            draws = (self.multiplicity,)
-            missing = jax.random.bernoulli(dropped, self.label_dropout, draws)
-            return (
-                self.process.draw(level, draws),
-                jax.random.normal(noise, (*draws, *self.input_shape), jnp.float32),
-                jnp.where(missing, -1, label),
-            )
-
-        sigma, noise, label = jax.vmap(one)(slots, records.y)
-        return Drawn(records.x, sigma, noise, label)
-
     @functools.partial(jax.jit, static_argnums=0)
     def _test_losses(self, params: Parameters, records: Records, start: Array) -> Array:
         # A record's noise depends on its number alone, not on the chunk that it is in.
@@ -278,8 +293,11 @@ class Diffusion:
             noise = jax.vmap(lambda k: jax.random.normal(k, (1, *self.input_shape), jnp.float32))(
                 fold(numbers)
             )
-            levels = jnp.full((records.x.shape[0], 1), sigma)
-            return self.losses(params, Drawn(records.x, levels, noise, records.y[:, None]))
+            one = (records.x.shape[0], 1)
+            found = Noisy(
+                records.x, jnp.zeros(one, bool), jnp.full(one, sigma), noise, jnp.reshape(records.y, one)
+            )
+            return self.losses(params, found)
 
         grid = jnp.asarray(self.process.grid(_LEVELS))
         return jnp.mean(jax.lax.map(at, (jnp.arange(_LEVELS), grid)), axis=0)

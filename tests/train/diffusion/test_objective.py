@@ -12,6 +12,8 @@ import numpy as np
 import optax
 import pytest
 
+from exactdp.mechanisms import clipping, keys
+from exactdp.mechanisms.public import Public, Region
 from exactdp.train.diffusion import DDPM, EDM, Ancestral, Diffusion, Heun, Stochastic
 from exactdp.train.task import Records
 
@@ -42,17 +44,17 @@ def made_up(diffusion: Diffusion, fill: Callable[[tuple[int, ...]], np.ndarray])
     return jax.tree.map(lambda leaf: jnp.asarray(fill(leaf.shape), jnp.float32), shapes)
 
 
-def draw(diffusion: Diffusion, records: Records, *, step: int) -> Any:
-    drawn = jax.jit(lambda r, number: diffusion.drawn(r, key=KEY, step=number), compiler_options=FAST)
-    return drawn(records, jnp.int32(step))
+def draw(diffusion: Diffusion, records: Records, *, step: int, public: Public | None = None) -> Any:
+    drawn = jax.jit(lambda r, key: diffusion.examples(r, key=key, public=public), compiler_options=FAST)
+    return drawn(records, keys.step_key(KEY, step=step, purpose="augment"))
 
 
 def test_noise_depends_on_key_step_and_place_alone(diffusion: Diffusion) -> None:
     first = draw(diffusion, RECORDS, step=7)
     assert first.sigma.shape == (6, 3) and first.noise.shape == (6, 3, 6, 5, 1)
-    public = Records(jnp.zeros_like(RECORDS.x), RECORDS.y)
-    other = draw(diffusion, public, step=7)
-    np.testing.assert_array_equal(other.x, 0.0)
+    public = Public(Region(0, 2, 0, 3), label=True)
+    other = draw(diffusion, RECORDS, step=7, public=public)
+    np.testing.assert_array_equal(other.x, public.view(RECORDS.x))
     for a, b in zip(first[1:], other[1:], strict=True):
         np.testing.assert_array_equal(a, b)
     later = draw(diffusion, RECORDS, step=8)
@@ -68,8 +70,10 @@ def test_labels_are_dropped_as_often_as_asked(diffusion: Diffusion) -> None:
     label = np.asarray(draw(diffusion, many, step=0).label)
     assert set(np.unique(label)) == {-1, 1}
     assert abs(np.mean(label == -1) - 0.4) < 5.0 * np.sqrt(0.24 / label.size)
-    never = draw(Diffusion((6, 5, 1), num_classes=2, **TINY), RECORDS, step=0)
-    np.testing.assert_array_equal(never.label[:, 0], Y)
+    never = Diffusion((6, 5, 1), num_classes=2, **TINY)
+    np.testing.assert_array_equal(draw(never, RECORDS, step=0).label[:, 0], Y)
+    hidden = Public(Region(0, 2, 0, 3), label=False)
+    np.testing.assert_array_equal(draw(never, RECORDS, step=0, public=hidden).label, -1)
 
 
 def test_the_loss_is_the_mean_over_draws_of_the_weighted_denoising_error(
@@ -87,6 +91,49 @@ def test_the_loss_is_the_mean_over_draws_of_the_weighted_denoising_error(
         weight = (sigma**2 + data**2) / (sigma * data) ** 2
         expected += np.mean(weight * (np.asarray(clean) - image) ** 2, axis=(1, 2, 3)) / 3.0
     np.testing.assert_allclose(losses, expected, rtol=2e-3)
+
+
+def test_mirrored_draws_are_those_of_the_mirrored_image(params: Any) -> None:
+    settings: dict[str, Any] = {"num_classes": 2, "multiplicity": 2, "pixel_range": (0.0, 1.0), **TINY}
+    flipping, plain = Diffusion((6, 5, 1), flip=True, **settings), Diffusion((6, 5, 1), **settings)
+    drawn = draw(flipping, RECORDS, step=0)
+    assert 2 <= int(jnp.sum(drawn.mirrored)) <= 10
+    assert not draw(plain, RECORDS, step=0).mirrored.any()
+    losses = jax.jit(plain.losses, compiler_options=FAST)
+    unseen, seen = losses(params, drawn), losses(params, drawn._replace(x=drawn.x[:, :, ::-1]))
+    every = drawn._replace(mirrored=jnp.ones_like(drawn.mirrored))
+    found = jax.jit(flipping.losses, compiler_options=FAST)
+    np.testing.assert_allclose(found(params, every), seen, rtol=1e-5)
+    none = drawn._replace(mirrored=jnp.zeros_like(drawn.mirrored))
+    np.testing.assert_allclose(found(params, none), unseen, rtol=1e-5)
+
+
+def test_the_residual_is_the_difference_of_two_losses_and_clips_as_vmap_of_grad(params: Any) -> None:
+    diffusion = Diffusion((6, 5, 1), num_classes=2, multiplicity=2, pixel_range=(0.0, 1.0), **TINY)
+    public = Public(Region(0, 3, 0, 5), label=True)
+    residual = diffusion.residual(public)
+    found = jax.jit(residual.examples, compiler_options=FAST)(RECORDS, KEY)
+    own, view = (jax.tree.map(lambda leaf, k=k: leaf[:, k], found) for k in (0, 1))
+    for a, b in zip(own[1:], view[1:], strict=True):
+        np.testing.assert_array_equal(a, b)
+
+    def one(params: Any, record: Any) -> Any:
+        both = jax.tree.map(lambda leaf: leaf[None], record)
+        first, second = (jax.tree.map(lambda leaf, k=k: leaf[:, k], both) for k in (0, 1))
+        return (diffusion.losses(params, first) - diffusion.losses(params, second))[0]
+
+    each = jax.jit(jax.vmap(jax.value_and_grad(one), in_axes=(None, 0)), compiler_options=FAST)
+    values, gradients = each(params, found)
+    rows = np.concatenate([np.asarray(g, np.float64).reshape(6, -1) for g in jax.tree.leaves(gradients)], 1)
+    norms = np.linalg.norm(rows, axis=1)
+    bound = float(np.median(norms))
+    function = clipping.clipped_grad(residual.losses, clip_norm=bound)
+    clipped = jax.jit(function, compiler_options=FAST)(params, found, jnp.ones(6, bool))
+    np.testing.assert_allclose(clipped.losses, values, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(clipped.norms, norms, rtol=1e-3)
+    total = np.concatenate([np.asarray(leaf, np.float64).ravel() for leaf in jax.tree.leaves(clipped.sum)])
+    expected = np.minimum(1.0, bound / norms) @ rows
+    np.testing.assert_allclose(total, expected, atol=1e-4 * np.abs(expected).max())
 
 
 def test_the_test_loss_is_fixed_and_does_not_depend_on_chunks(diffusion: Diffusion, params: Any) -> None:
@@ -128,7 +175,7 @@ def test_a_trained_model_samples_its_classes(process: Any) -> None:
 
     @functools.partial(jax.jit, compiler_options=FAST)
     def step(params: Any, moments: Any, number: Any) -> Any:
-        drawn = diffusion.drawn(records, key=KEY, step=number)
+        drawn = diffusion.examples(records, key=jax.random.fold_in(KEY, number))
         gradient = jax.grad(lambda p: jnp.mean(diffusion.losses(p, drawn)))(params)
         updates, moments = optimiser.update(gradient, moments, params)
         return optax.apply_updates(params, updates), moments

@@ -68,7 +68,7 @@ def model() -> tuple[Diffusion, Any, Any]:
     )
     params = made_up(diffusion)
     x = jnp.asarray(np.random.default_rng(1).uniform(-1, 1, (3, 5, 6, 2)), jnp.float32)
-    draw = jax.jit(lambda records: diffusion.drawn(records, key=KEY, step=5), compiler_options=FAST)
+    draw = jax.jit(lambda records: diffusion.examples(records, key=KEY), compiler_options=FAST)
     drawn = draw(Records(x, jnp.array([0, 1, 2])))
     return diffusion, params, drawn
 
