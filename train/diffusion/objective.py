@@ -238,8 +238,8 @@ class Diffusion:
           guidance: w of `denoise`, >= 0.
 
         Raises:
-          ValueError: labels that are not one a sample or no classes of the model; guidance of a model that
-            was not trained without labels.
+          ValueError: labels that are not one a sample or no classes of the model; no class, or guidance, of a
+            model with classes whose `label_dropout` is 0.
         """
         validate.count("count", count, 1)
         keys.require_key(key)
@@ -247,8 +247,9 @@ class Diffusion:
         most = -1 if self.num_classes is None else self.num_classes - 1
         if classes.shape != (count,) or classes.dtype.kind not in "iu":
             raise ValueError(f"labels must be {count} whole numbers, got {classes.dtype} {classes.shape}")
-        if classes.min() < -1 or classes.max() > most:
-            raise ValueError(f"labels must be in -1 ... {most}, got {classes.min()} to {classes.max()}")
+        least = -1 if self.num_classes is None or self.label_dropout else 0
+        if classes.min() < least or classes.max() > most:
+            raise ValueError(f"labels must be in {least} ... {most}, got {classes.min()} to {classes.max()}")
         if validate.non_negative("guidance", guidance) and not self.label_dropout:
             raise ValueError(f"guidance must be 0 where label_dropout is 0, got {guidance}")
         chosen = Heun() if sampler is None else sampler

@@ -247,6 +247,8 @@ def test_guidance_needs_a_model_that_was_trained_without_labels() -> None:
     conditional = Diffusion((4, 4, 1), num_classes=2, **TINY)
     params = made_up(conditional, np.zeros)
     with pytest.raises(ValueError, match="guidance must be 0 where label_dropout is 0, got 0.5"):
-        conditional.sample(params, 2, key=KEY, guidance=0.5)
+        conditional.sample(params, 2, key=KEY, labels=np.array([0, 1]), guidance=0.5)
+    with pytest.raises(ValueError, match="labels must be in 0 ... 1, got -1 to -1"):
+        conditional.sample(params, 2, key=KEY)
     with pytest.raises(ValueError, match="records must be"):
         conditional.measure(params, np.zeros((0, 4, 4, 1)), np.zeros(0, np.int32))

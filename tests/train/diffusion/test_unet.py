@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import Any
 
@@ -73,8 +74,10 @@ def model() -> tuple[Diffusion, Any, Any]:
     return diffusion, params, drawn
 
 
-def test_every_parameter_has_a_known_rule(model: Any) -> None:
+@pytest.mark.parametrize("bfloat16", [False, True])
+def test_every_parameter_has_a_known_rule(model: Any, bfloat16: bool) -> None:
     diffusion, params, drawn = model
+    diffusion = dataclasses.replace(diffusion, bfloat16=bfloat16)
     table = str(clipping.explain(diffusion.losses, params, drawn))
     rows = table.splitlines()[1:-1]
     assert len(rows) == len(jax.tree.leaves(params))
