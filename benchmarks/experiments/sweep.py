@@ -58,9 +58,9 @@ COLUMNS = (
 
 `noise` is the scaling of dirichlet, the noise multiplier of the others. `epsilon_lower` and `epsilon_upper`
 are what the run's ledger certifies, under the threat model in `adjacency`, `coins` and `released`;
-`rule_epsilon` is what the rule of arXiv 2607.19580 with the repaired conversion says of a dirichlet run. `auc`
-is the area
-under the ROC curve on the test records, where there are two classes. `reason` says why there is no accuracy.
+`rule_epsilon` is what the rule of arXiv 2607.19580 with the repaired conversion says of a dirichlet run.
+`auc` is the area under the ROC curve on the test records, where there are two classes. `reason` says why
+there is no accuracy.
 """
 
 
