@@ -18,6 +18,7 @@ from exactdp.train.calibration import Plan, plan
 from exactdp.train.classification import Classification
 from exactdp.train.data import Dataset
 from exactdp.train.feature_settings import FeatureSettings
+from exactdp.train.generative import UNET, Generative
 from exactdp.train.network import Network
 from exactdp.train.objective import Objective
 from exactdp.train.optimiser import Optimiser
@@ -25,7 +26,7 @@ from exactdp.train.settings import Settings, whole
 from exactdp.train.state import Parameters
 from exactdp.train.task import Task
 
-_NONE = Augmentation()
+_NONE, _PLAIN = Augmentation(), Generative()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Prepared:
       plan: what follows from it.
       task: the method on its model.
       data: what it is trained on.
-      network: the model of the task.
+      network: the classifier; None where the task is another.
       pretraining: whether to show progress -> parameters of a key after pre-training on what is public; None
         where there is none.
     """
@@ -46,7 +47,7 @@ class Prepared:
     plan: Plan
     task: Task
     data: Dataset
-    network: Network
+    network: Network | None
     pretraining: Callable[[bool], Callable[[jax.Array], Parameters]] | None = None
 
 
@@ -58,27 +59,35 @@ def prepare(
     bfloat16: bool = False,
     accumulation: int = 1,
     augmentation: Augmentation = _NONE,
+    generative: Generative = _PLAIN,
 ) -> Prepared:
     """Solves for the noise and builds the task.
 
     Args:
       settings: what was asked for.
       data: training and test set.
-      model: name of the model.
+      model: name of a classifier, or "unet" for a diffusion model.
       bfloat16: whether the model computes in bfloat16.
       accumulation: in how many parts a batch is computed; dpsgd, label_public and nonprivate only.
       augmentation: random views of each record; more than one for the same methods only.
+      generative: how a diffusion model is trained.
 
     Raises:
       ValueError: bad input, or a target that cannot be reached.
       ArithmeticError: no value could be certified.
     """
     require_fitting(settings, accumulation=accumulation, augmentation=augmentation)
-    network = Network(model, data.input_shape, data.num_classes, bfloat16)
-    objective = Classification(network, augmentation)
+    network: Network | None = None
+    objective: Objective
+    if model == UNET:
+        objective = generative.objective(settings, data=data, augmentation=augmentation, bfloat16=bfloat16)
+    else:
+        generative.require_plain(model)
+        network = Network(model, data.input_shape, data.num_classes, bfloat16)
+        objective = Classification(network, augmentation)
     public = _public(settings, data)
     found = plan(settings, num_records=len(data.y), num_classes=data.num_classes, public=public)
-    made = _task(settings, found, objective, accumulation, public)
+    made = _task(settings, found, objective, network, augmentation, accumulation, public)
     pretraining = _pretraining(settings, found, objective, data, public)
     return Prepared(settings, found, made, data, network, pretraining)
 
@@ -209,19 +218,20 @@ def _pretraining(
 def _task(
     settings: Settings,
     found: Plan,
-    objective: Classification,
+    objective: Objective,
+    network: Network | None,
+    augmentation: Augmentation,
     accumulation: int,
     public: Public | None,
 ) -> Task:
     common: dict[str, Any] = {"certificate": found.certificate, "sampler": found.sampler}
-    network = objective.network
-    view: dict[str, Any] = {"augmentation": objective.augmentation}
+    view: dict[str, Any] = {"augmentation": augmentation}
     if settings.method == "nonprivate" or found.noise is None:
         return nonprivate.task(objective, **common, accumulation=accumulation)
-    if settings.method == "dirichlet":
+    if settings.method == "dirichlet" and network is not None:
         return dirichlet.task(network, **common, **view, scaling=found.noise, offset=settings.alpha)
     common |= {"noise_multiplier": found.noise, "clip_norm": settings.clip}
-    if settings.method == "gaussian_features":
+    if settings.method == "gaussian_features" and network is not None:
         return gaussian_features.task(network, **common, **view)
     common |= {
         "accumulation": accumulation,

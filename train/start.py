@@ -11,6 +11,7 @@ import jax
 from exactdp.accounting import validate
 from exactdp.train import data, folder, loop, methods, models, parallel
 from exactdp.train.augmentation import Augmentation
+from exactdp.train.generative import UNET, Generative
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.settings import Settings, whole
 
@@ -25,7 +26,7 @@ class Start:
       settings: the method and its privacy.
       out: folder of the run.
       dataset: name of a data set, as `exactdp.train.data.load` takes it.
-      model: name of a model; None for cnn, or mlp where a side of the images is below 16.
+      model: name of a model, or unet; None for cnn, or mlp where a side of the images is below 16.
       optimizer: "sgd", "adam" or "adamw".
       schedule: "constant", "cosine" or "linear".
       momentum: of sgd.
@@ -35,6 +36,8 @@ class Start:
       augmentation: random views of a record in a step.
       padding: pixels by which a view may be shifted.
       flip: whether views are mirrored at random.
+      draws: of noise, a record and step, for unet.
+      conditional: whether unet is told the class.
       devices: how many devices share a batch; with several processes, all of them do.
       coordinator: host:port of the first of several processes; None for one process.
       num_processes: how many processes there are.
@@ -65,6 +68,8 @@ class Start:
     augmentation: int = 1
     padding: int = 0
     flip: bool = False
+    draws: int = 1
+    conditional: bool = False
     devices: int = 1
     coordinator: str | None = None
     num_processes: int = 1
@@ -79,7 +84,8 @@ class Start:
 
     def __post_init__(self) -> None:
         if self.model is not None:
-            validate.one_of("model", self.model, models.NAMES)
+            validate.one_of("model", self.model, (*models.NAMES, UNET))
+        self._generative()
         self._options(1, 1.0)
         methods.require_fitting(
             self.settings,
@@ -139,6 +145,7 @@ class Start:
             bfloat16=self.bfloat16,
             accumulation=int(self.accumulation),
             augmentation=self._augmentation(),
+            generative=self._generative(),
         )
 
     def carry_out(
@@ -156,12 +163,16 @@ class Start:
                 "bfloat16": self.bfloat16,
                 "accumulation": self.accumulation,
                 "augmentation": dataclasses.asdict(self._augmentation()),
+                **({} if self.model != UNET else {"generative": dataclasses.asdict(self._generative())}),
             },
             announce=announce,
         )
 
     def _augmentation(self) -> Augmentation:
         return Augmentation(self.augmentation, self.padding, self.flip)
+
+    def _generative(self) -> Generative:
+        return Generative(self.draws, self.conditional)
 
     def _optimiser(self, learning_rate: float) -> Optimiser:
         return Optimiser(

@@ -29,6 +29,7 @@ EXAMPLES = """\
   exactdp train dirichlet --dataset digits --epsilon 4 --accountant printed --out runs/printed --seed 1
   exactdp train label_public --dataset mnist --epsilon 1 --model cnn --num_steps 2000 --out runs/mnist
   exactdp train feature --dataset digits --public blur:sigma=2+label --epsilon 1 --adjacency replace
+  exactdp train feature --dataset lfw_faces --model unet --public blur:sigma=2 --epsilon 8 --optimizer adam
   exactdp train dpsgd --dataset digits --epsilon 2 --noise_multiplier 4      (stops when epsilon is 2)
   exactdp train nonprivate --dataset digits --num_steps 500
 An interrupted run goes on with the command that it prints: the same one with its --out DIR and --resume. A
@@ -106,7 +107,9 @@ _FEATURE: Mapping[str, _Flag] = {
 _RUN: Mapping[str, _Flag] = {
     "dataset": _Flag("digits, mnist, fashion_mnist, ..., or <layout>:<name> (digits)", str, "digits"),
     "model": _Flag(
-        "linear, mlp, cnn, wrn-16-4, wrn-40-4 or vit-tiny (cnn; images with a side below 16: mlp)", str
+        "linear, mlp, cnn, wrn-16-4, wrn-40-4 or vit-tiny (cnn; tables and images with a side below 16: mlp); "
+        "or unet, a diffusion model",
+        str,
     ),
     "optimizer": _Flag("sgd, adam or adamw (sgd; dirichlet: sgd only)", str, "sgd"),
     "schedule": _Flag("of the learning rate: constant, cosine or linear (constant)", str, "constant"),
@@ -115,6 +118,7 @@ _RUN: Mapping[str, _Flag] = {
     "ema_decay": _Flag("moving average of the weights, which are then evaluated and released (none)"),
     "accumulation": _Flag("compute a batch in so many parts, to save memory (1)", number, 1),
     "augmentation": _Flag("random views of a record in a step; needs --padding or --flip (1)", number, 1),
+    "draws": _Flag("unet: draws of noise a record and step, whose losses are averaged (1)", number, 1),
     "padding": _Flag("pixels by which a view may be shifted (0)", number, 0),
     "devices": _Flag("devices that share a batch (1; all of them where --coordinator is given)", number, 1),
     "coordinator": _Flag("host:port of the first process of a run on several", str),
@@ -126,6 +130,7 @@ _RUN: Mapping[str, _Flag] = {
 }
 _SWITCHES: Mapping[str, str] = {
     "flip": "mirror images at random",
+    "conditional": "unet: tell the model the class",
     "bfloat16": "compute activations in bfloat16",
     "split_parameters": "split the parameters over the devices too; needs several devices",
     "private_metrics": "also write losses and batch sizes, which no certificate covers, to the metrics",

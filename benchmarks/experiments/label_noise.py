@@ -23,6 +23,7 @@ from exactdp.benchmarks.experiments import runs
 from exactdp.mechanisms import keys, randomised_response
 from exactdp.train import methods
 from exactdp.train.data import Dataset
+from exactdp.train.network import Network
 from exactdp.train.settings import Settings
 
 _ROWS = 1024
@@ -68,7 +69,9 @@ class LabelNoise:
             half = dataclasses.replace(data, x=data.x[first], y=y[first])
             result = runs.run(methods.prepare(settings, data=half, model=model), seed=seed)
             prepared = methods.prepare(settings, data=data, model=model)
-            guess = _probabilities(prepared, result.state.weights, data.x[second])
+            if prepared.network is None:
+                raise ValueError(f"model must be a classifier, got {model}")
+            guess = _probabilities(prepared.network, result.state.weights, data.x[second])
             y[second] = self._respond(data.y[second], guess, keys.step_key(key, step=1, purpose="statistics"))
         return dataclasses.replace(data, y=y)
 
@@ -95,7 +98,7 @@ class LabelNoise:
 
 
 def _probabilities(
-    prepared: methods.Prepared, weights: object, x: Float[np.ndarray, "n ..."]
+    network: Network, weights: object, x: Float[np.ndarray, "n ..."]
 ) -> Float[Array, "n classes"]:
-    compiled = jax.jit(lambda rows: jax.nn.softmax(prepared.network.logits(weights, rows)))
+    compiled = jax.jit(lambda rows: jax.nn.softmax(network.logits(weights, rows)))
     return jnp.concatenate([compiled(jnp.asarray(x[k : k + _ROWS])) for k in range(0, len(x), _ROWS)])

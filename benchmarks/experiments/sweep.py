@@ -204,7 +204,7 @@ def _row(
         "public": settings.feature.public if settings.feature is not None else point.view,
         "clip_norm": settings.clip if plan.noise is not None and settings.method != "dirichlet" else None,
         "accuracy": result.measured,
-        "auc": _auc(prepared, result) if prepared.data.num_classes == 2 else None,
+        "auc": _auc(prepared, result),
         "seconds": round(seconds, 2),
     }
     if settings.method == "dirichlet" and plan.noise is not None:
@@ -231,7 +231,9 @@ def _row(
     return {name: _cell(values.get(name)) for name in COLUMNS}
 
 
-def _auc(prepared: methods.Prepared, result: loop.Result) -> float:
+def _auc(prepared: methods.Prepared, result: loop.Result) -> float | None:
+    if prepared.data.num_classes != 2 or prepared.network is None:
+        return None
     logits = np.asarray(prepared.network.logits(result.state.weights, jnp.asarray(prepared.data.x_test)))
     return float(sklearn.metrics.roc_auc_score(prepared.data.y_test, logits[:, 1] - logits[:, 0]))
 
