@@ -6,11 +6,13 @@ import contextlib
 import json
 import os
 import tempfile
+import zipfile
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from exactdp.train.state import Parameters
@@ -147,6 +149,32 @@ def write_weights(folder: Path, params: Parameters) -> Path:
     np.savez(fresh, **named)  # pyright: ignore[reportArgumentType]
     os.replace(fresh, target)
     return target
+
+
+def read_weights(folder: Path, *, like: Parameters) -> Parameters:
+    """The weights that `write_weights` wrote.
+
+    Args:
+      folder: of the run.
+      like: parameters of the same model, such as initial ones, for names and shapes.
+
+    Raises:
+      ValueError: there are none, the file is damaged, or they are of another model.
+    """
+    path = folder / WEIGHTS
+    try:
+        # np.load leaves a damaged file open unless it is ours to close.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            named = {name: np.asarray(file[name]) for name in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} must hold the weights of a run that ended, got: {error}") from None
+    leaves, structure = jax.tree_util.tree_flatten_with_path(like)
+    wanted = {jax.tree_util.keystr(place, simple=True, separator="/"): leaf for place, leaf in leaves}
+    if {name: array.shape for name, array in named.items()} != {
+        name: leaf.shape for name, leaf in wanted.items()
+    }:
+        raise ValueError(f"{path} must hold weights of this model, got others: {', '.join(sorted(named))}")
+    return jax.tree_util.tree_unflatten(structure, [jnp.asarray(named[name]) for name in wanted])
 
 
 def _flat(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

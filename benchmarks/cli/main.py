@@ -21,7 +21,7 @@ from absl.flags import argparse_flags
 
 from exactdp import __version__
 
-COMMANDS = ("epsilon", "delta", "tradeoff", "calibrate", "ladder", "curves", "check", "train")
+COMMANDS = ("epsilon", "delta", "tradeoff", "calibrate", "ladder", "curves", "check", "train", "psi-audit")
 
 
 class Command(Protocol):
@@ -52,7 +52,7 @@ def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"exactdp {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
     for name in COMMANDS:
-        module: Command = importlib.import_module(f"exactdp.benchmarks.cli.{name}")  # type: ignore[assignment]
+        module: Command = importlib.import_module(f"exactdp.benchmarks.cli.{name.replace('-', '_')}")  # type: ignore[assignment]
         sub = commands.add_parser(
             name,
             help=module.HELP,

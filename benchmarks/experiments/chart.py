@@ -17,6 +17,7 @@ _WORDS = {
     "add_remove": "add/remove",
     "replace": "replacement",
     "replace_label_public": "replacement, label kept",
+    "replace_features_public": "replacement, public features kept",
     "hidden": "hidden coins",
     "visible": "visible coins",
     "none": "no sampling",

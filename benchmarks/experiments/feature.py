@@ -17,6 +17,7 @@ import numpy as np
 from exactdp.benchmarks.curves import store
 from exactdp.benchmarks.experiments import sweep
 from exactdp.benchmarks.experiments.experiment import Experiment
+from exactdp.benchmarks.experiments.label_noise import LabelNoise
 from exactdp.train.data import Dataset
 from exactdp.train.feature_settings import FeatureSettings
 from exactdp.train.settings import Settings
@@ -106,11 +107,12 @@ def chosen(
     data: Mapping[str, Dataset],
     header: Mapping[str, object],
     view: str = "",
+    labels: LabelNoise | None = None,
 ) -> Settings:
     """The settings with the candidates that are best on held-out records, by the mean of all seeds.
 
-    The runs are rows of the CSV file, of split "held_out"; their x is the learning rate. What the choice costs
-    in privacy is in no epsilon, as in the paper.
+    The runs are rows of the CSV file, of split "held_out"; their x is the learning rate. What the choice
+    costs in privacy is in no epsilon, as in the paper.
 
     Args:
       path: of the CSV file.
@@ -121,6 +123,7 @@ def chosen(
       data: as `Experiment.load` gives it.
       header: of the file.
       view: as `sweep.Point` takes it.
+      labels: likewise; the labels that are measured on are not randomised.
     """
     free = settings.method == "nonprivate"
     made: dict[tuple[str, str], Settings] = {}
@@ -131,7 +134,7 @@ def chosen(
             for rate in candidates.rates:
                 feature = settings.feature and dataclasses.replace(settings.feature, public_steps=steps)
                 one = dataclasses.replace(settings, learning_rate=rate, clip_norm=clip_norm, feature=feature)
-                points.append(sweep.Point(name, rate, one, split="held_out", view=view))
+                points.append(sweep.Point(name, rate, one, split="held_out", view=view, labels=labels))
                 made[name, repr(float(rate))] = one
     rows = sweep.carry_out(path, points, experiment=experiment, data=data, header=header)
     mine = [

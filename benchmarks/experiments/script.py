@@ -82,7 +82,9 @@ class Script:
         if len(argv) > 1:
             raise app.UsageError(f"no positional arguments are taken, got {argv[1:]}")
         given = flags.FLAGS
-        names = [field.name for field in dataclasses.fields(Experiment) if field.name != "dataset"]
+        names = [
+            field.name for field in dataclasses.fields(Experiment) if field.name not in ("dataset", "paper")
+        ]
         try:
             if given.redraw:
                 rows, written = [], self.redraw(given.out, given.dataset)

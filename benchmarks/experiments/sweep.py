@@ -6,7 +6,6 @@ import dataclasses
 import json
 import math
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,11 +19,12 @@ import sklearn.metrics
 from exactdp import __version__
 from exactdp.accounting.printed import dirichlet as printed
 from exactdp.benchmarks.curves import store
+from exactdp.benchmarks.experiments import runs
 from exactdp.benchmarks.experiments.experiment import Experiment
+from exactdp.benchmarks.experiments.label_noise import LabelNoise
 from exactdp.mechanisms import public
 from exactdp.train import loop, methods
 from exactdp.train.data import Dataset
-from exactdp.train.optimiser import Optimiser
 from exactdp.train.settings import Settings
 
 _TYPICAL = 0.9  # softmax output at the label, as the paper takes it for kappa
@@ -75,6 +75,7 @@ class Point:
       split: of `exactdp.benchmarks.experiments.experiment.SPLITS`.
       reason: why there is nothing to run.
       view: public feature map of which only the views are trained and tested on; empty for the records.
+      labels: randomises the labels before they are trained on; its guarantee is then the row's.
     """
 
     series: str
@@ -83,6 +84,7 @@ class Point:
     split: str = "test"
     reason: str = ""
     view: str = ""
+    labels: LabelNoise | None = None
 
 
 def header(experiment: Experiment, data: Mapping[str, Dataset], **more: object) -> dict[str, object]:
@@ -136,7 +138,12 @@ def carry_out(
         prepared = methods.prepare(point.settings, data=chosen, model=experiment.model)
         for seed in missing:
             start = time.perf_counter()
-            result = _run(prepared, seed)
+            if point.labels is not None:
+                noisy = point.labels.randomised(
+                    chosen, settings=point.settings, model=experiment.model, seed=seed
+                )
+                prepared = methods.prepare(point.settings, data=noisy, model=experiment.model)
+            result = runs.run(prepared, seed=seed)
             rows.append(_row(point, prepared, result, seed, time.perf_counter() - start))
             _write(path, header, rows)
             print(
@@ -172,20 +179,6 @@ def _found(path: Path, header: Mapping[str, object]) -> list[store.Row]:
             f"{', '.join(changed)}; remove it or choose another folder"
         )
     return rows
-
-
-def _run(prepared: methods.Prepared, seed: int) -> loop.Result:
-    steps = prepared.plan.num_steps
-    options = loop.Options(
-        num_steps=steps,
-        delta=prepared.settings.delta,
-        optimiser=Optimiser(learning_rate=prepared.plan.learning_rate),
-        checkpoint_every=steps,
-        report_every=steps,
-        progress=False,
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        return methods.run(prepared, out=Path(folder) / "run", seed=seed, options=options)
 
 
 def _row(
@@ -233,6 +226,8 @@ def _row(
                 conversion="balle",
             ).value,
         }
+    if point.labels is not None:
+        values |= point.labels.claim(delta=settings.delta)
     return {name: _cell(values.get(name)) for name in COLUMNS}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 # Used to list names in a specification, or what a specification would take for an index.
-_RESERVED = (",", "+", ":")
+_RESERVED = (",", "+", ":", ">")
 
 
 def feature_groups(columns: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -40,7 +40,7 @@ def require_names(name: str, columns: Sequence[str], *, input_shape: tuple[int, 
 
     Raises:
       ValueError: records are not flat, the names are not as many as features or not all different, or one is
-        empty, only digits (an index), begins with `=`, or holds a space, a comma, a plus or a colon.
+        empty, only digits (an index), begins with `=`, or holds a space or one of , + : >.
     """
     if len(input_shape) != 1 or len(columns) != input_shape[0]:
         raise ValueError(

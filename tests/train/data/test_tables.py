@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import math
 import os
@@ -27,17 +28,18 @@ def real(folder: str) -> None:
 
 def write_archive(path: Path, *files: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(path, "w:gz") as archive:
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
         for place, content in enumerate(files):
             member = tarfile.TarInfo(f"dataset_{place}")
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
 
 
-def purchase(num_records: int = 500, *, quote: str = "") -> tuple[np.ndarray, list[str]]:
+@functools.cache
+def purchase(num_records: int = 500, *, quote: str = "") -> tuple[np.ndarray, tuple[str, ...]]:
     bits = np.random.default_rng(0).integers(0, 2, (num_records, 600))
     lines = [f"{quote}{row % 100 + 1}{quote},{','.join(map(str, cells))}" for row, cells in enumerate(bits)]
-    return bits, lines
+    return bits, tuple(lines)
 
 
 @pytest.mark.parametrize("quote", ["", '"'])
@@ -73,7 +75,7 @@ def test_other_archives_of_the_layout(tmp_path: Path) -> None:
     ],
 )
 def test_purchase_cells_refused(tmp_path: Path, row: int, line: str, message: str) -> None:
-    _, lines = purchase()
+    lines = list(purchase()[1])
     lines[row] = line
     write_archive(tmp_path / "purchase100/dataset_purchase.tgz", "\n".join(lines).encode())
     with pytest.raises(ValueError, match=f"^purchase100: .*{message}"):
