@@ -1,0 +1,182 @@
+"""Bands from scores: coverage on mechanisms with known epsilon, how near they get, bad input."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from exactdp.accounting.audit import threshold
+from exactdp.accounting.audit.band import GAUSSIAN, Band
+from exactdp.accounting.fdp.gaussian import GaussianTradeoff
+from exactdp.accounting.threat import Adjacency, Coins, ThreatModel
+from tests.accounting.audit.mechanisms import GaussianShift, Known, RandomisedResponse, SubsampledGaussian
+
+MODEL = ThreatModel(Adjacency.ADD_REMOVE, Coins.NONE, "one draw")
+CONFIDENCE = 0.9
+DELTA = 1e-2
+
+Method = Callable[[np.ndarray, np.ndarray, int], Band]
+
+
+def held_out(inside: np.ndarray, outside: np.ndarray, seed: int) -> Band:
+    return threshold.held_out(inside, outside, delta=DELTA, seed=seed, confidence=CONFIDENCE)
+
+
+def held_out_mu(inside: np.ndarray, outside: np.ndarray, seed: int) -> Band:
+    return threshold.held_out(
+        inside, outside, delta=DELTA, seed=seed, confidence=CONFIDENCE, target="mu", selection_share=0.5
+    )
+
+
+def fixed(inside: np.ndarray, outside: np.ndarray, seed: int) -> Band:
+    return threshold.fixed_thresholds(inside, outside, thresholds=[0.0, 0.5, 1.0, 2.0], confidence=CONFIDENCE)
+
+
+def order_statistics(inside: np.ndarray, outside: np.ndarray, seed: int) -> Band:
+    return threshold.order_statistics(inside, outside, confidence=CONFIDENCE)
+
+
+@pytest.mark.parametrize("method", [held_out, held_out_mu, fixed, order_statistics])
+@pytest.mark.parametrize(
+    "mechanism",
+    [RandomisedResponse(1.0), GaussianShift(1.0), SubsampledGaussian(2.0, 0.3), GaussianShift(0.0)],
+    ids=repr,
+)
+def test_coverage(mechanism: Known, method: Method) -> None:
+    repeats, size = 1000, 300
+    truths = {delta: mechanism.epsilon(delta) for delta in (1e-3, DELTA, 0.1)}
+    if mechanism == GaussianShift(0.0):
+        truths[0.0] = 0.0
+    generator = np.random.default_rng(7)
+    failures, positive = 0, 0
+    for seed in range(repeats):
+        found = method(*mechanism.draw(size, generator), seed)
+        failures += any(found.epsilon_lower(delta) > truth for delta, truth in truths.items())
+        positive += found.epsilon_lower(DELTA) > 0.0
+    # More failures than 1 in 10 000 correct methods would have.
+    assert failures <= stats.binom.isf(1e-4, repeats, 1.0 - CONFIDENCE)
+    # And they do not hold by saying nothing, but for ranks in a sample of two distinct scores.
+    if mechanism != GaussianShift(0.0) and (method, mechanism) != (order_statistics, RandomisedResponse(1.0)):
+        assert positive >= 0.8 * repeats
+
+
+def test_curve_and_mu_cover_together() -> None:
+    truth, repeats = GaussianTradeoff(1.0), 600
+    generator = np.random.default_rng(3)
+    failures = 0
+    for seed in range(repeats):
+        found = order_statistics(*GaussianShift(1.0).draw(200, generator), seed)
+        above = [y >= truth.fnr(x) for x, y in zip(found.fpr_upper, found.fnr_upper, strict=True)]
+        failures += found.mu_lower() > 1.0 or not all(above)
+    assert failures <= stats.binom.isf(1e-4, repeats, 1.0 - CONFIDENCE)
+
+
+@pytest.mark.parametrize(("mu", "share"), [(0.5, 0.85), (1.0, 0.85), (2.0, 0.8)])
+def test_how_near_a_million_samples_get(mu: float, share: float) -> None:
+    inside, outside = GaussianShift(mu).draw(500_000, np.random.default_rng(11))
+    band = threshold.order_statistics(inside, outside)
+    # Nothing assumed, delta = 1e-3.
+    assert share <= band.epsilon_lower(1e-3) / GaussianShift(mu).epsilon(1e-3) <= 1.0
+    alone = threshold.held_out(inside, outside, delta=1e-3, seed=1)
+    assert 0.8 <= alone.epsilon_lower(1e-3) / GaussianShift(mu).epsilon(1e-3) <= 1.0
+    # The curve taken to be Gaussian, delta = 1e-5.
+    result = band.result(delta=1e-5, threat_model=MODEL, gaussian=True)
+    assert result.assumption == GAUSSIAN
+    assert 0.95 <= result.epsilon_lower / GaussianShift(mu).epsilon(1e-5) <= 1.0
+
+
+def test_ten_million_samples_take_seconds() -> None:
+    generator = np.random.default_rng(12)
+    outside = generator.standard_normal(5_000_000, dtype=np.float32)
+    inside = generator.standard_normal(5_000_000, dtype=np.float32) + np.float32(1.0)
+    start = time.perf_counter()
+    band = threshold.order_statistics(inside, outside)
+    assert time.perf_counter() - start < 10.0
+    assert 0.92 <= band.epsilon_lower(1e-3) / GaussianShift(1.0).epsilon(1e-3) <= 1.0
+    assert 0.98 <= GaussianTradeoff(band.mu_lower()).epsilon(1e-5) / GaussianShift(1.0).epsilon(1e-5) <= 1.0
+
+
+def test_low_scores_for_in_show_nothing() -> None:
+    inside, outside = GaussianShift(1.0).draw(2000, np.random.default_rng(1))
+    band = threshold.order_statistics(outside, inside)
+    assert band.epsilon_lower(1e-3) == 0.0
+    assert band.mu_lower() == 0.0
+
+
+def test_both_directions() -> None:
+    # Scores that tell "out" for certain now and then: fnr = 0 at a positive fpr, not the other way round.
+    generator = np.random.default_rng(2)
+    inside = generator.random(4000)
+    outside = np.where(generator.random(4000) < 0.2, -1.0, generator.random(4000))
+    band = threshold.order_statistics(inside, outside)
+    assert band.epsilon_lower(0.0) > 3.0
+    mirrored = threshold.order_statistics(-outside, -inside)
+    assert mirrored.epsilon_lower(0.0) == pytest.approx(band.epsilon_lower(0.0), rel=1e-12)
+
+
+def test_ties_infinities_and_few_scores() -> None:
+    ties = threshold.order_statistics(np.ones(500), np.zeros(500))
+    assert ties.epsilon_lower(0.0) > 3.0
+    assert threshold.order_statistics(np.ones(500), np.ones(500)).epsilon_lower(0.0) == 0.0
+    infinite = threshold.order_statistics(np.full(500, np.inf), np.full(500, -np.inf))
+    assert infinite.epsilon_lower(0.0) == ties.epsilon_lower(0.0)
+    few = threshold.held_out([1.0, 1.0], [0.0, 0.0], delta=0.0, seed=0)
+    assert few.epsilon_lower(0.0) == 0.0
+    result = few.result(delta=0.0, threat_model=MODEL)
+    assert "no loss of privacy" in result.rung().note
+
+
+def test_curve_is_the_hull() -> None:
+    band = Band((0.0, 1.0), (0.5, 0.1), (0.1, 0.3), 0.95, 10, "by hand")
+    curve = band.curve()
+    assert curve.fnr(0.1) == pytest.approx(0.3)
+    assert curve.fnr(0.0) == 1.0
+    assert curve.fnr(0.3) == pytest.approx(0.2)
+    assert band.epsilon_lower(0.1) == pytest.approx(np.log(6.0))
+    assert band.epsilon_lower(0.0) == pytest.approx(np.log(7.0))
+
+
+def test_counts() -> None:
+    inside, outside = GaussianShift(1.0).draw(1000, np.random.default_rng(4))
+    band = threshold.fixed_thresholds(inside, outside, thresholds=[0.0, 1.0])
+    counted = threshold.from_counts(
+        false_positives=[int((outside > t).sum()) for t in (0.0, 1.0)],
+        negatives=1000,
+        false_negatives=[int((inside <= t).sum()) for t in (0.0, 1.0)],
+        positives=1000,
+        thresholds=[0.0, 1.0],
+    )
+    assert counted == band
+
+
+def test_bad_input() -> None:
+    good = np.arange(10.0)
+    with pytest.raises(ValueError, match="scores_in must not hold NaN, got 1"):
+        threshold.order_statistics([1.0, np.nan], good)
+    for bad in ([], [[1.0, 2.0]], 3.0):
+        with pytest.raises(ValueError, match="scores_out must be a list of at least 1"):
+            threshold.order_statistics(good, bad)
+    with pytest.raises(ValueError, match="scores_out must be a list of at least 2"):
+        threshold.held_out(good, [1.0], delta=0.0, seed=1)
+    with pytest.raises(ValueError, match="scores_in must be real numbers"):
+        threshold.order_statistics(["a", "b"], good)
+    with pytest.raises(ValueError, match="delta must be in"):
+        threshold.held_out(good, good, delta=1.0, seed=1)
+    with pytest.raises(ValueError, match="seed must be"):
+        threshold.held_out(good, good, delta=0.0, seed=-1)
+    with pytest.raises(ValueError, match="target must be one of"):
+        threshold.held_out(good, good, delta=0.0, seed=1, target="advantage")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="confidence must be in"):
+        threshold.order_statistics(good, good, confidence=1.0)
+    with pytest.raises(ValueError, match="ratio must be > 1"):
+        threshold.order_statistics(good, good, ratio=1.0)
+    with pytest.raises(ValueError, match="same length"):
+        threshold.fixed_thresholds(good, good, thresholds=[])
+    with pytest.raises(ValueError, match="thresholds must be a number"):
+        threshold.fixed_thresholds(good, good, thresholds=[np.nan])
+    with pytest.raises(ValueError, match="fpr_upper must be in"):
+        Band((0.0,), (0.0,), (0.5,), 0.95, 10, "by hand")
