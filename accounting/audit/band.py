@@ -98,7 +98,7 @@ class Band:
         """The lower bound of epsilon as a result to store.
 
         Args:
-          delta: in [0, 1).
+          delta: in [0, 1); > 0 for a Gaussian curve, whose epsilon is infinite at 0.
           threat_model: what the attack was on.
           gaussian: whether to take it for granted that the trade-off curve is G_mu for some mu. Then one
             point determines all of it, and the bound is epsilon of G_mu at `mu_lower`. This is no bound for
@@ -106,10 +106,10 @@ class Band:
           note: what to know before quoting it.
 
         Raises:
-          ValueError: `delta` is outside [0, 1).
+          ValueError: `delta` is outside its range.
         """
         mu = self.mu_lower()
-        epsilon = GaussianTradeoff(mu).epsilon(delta) if gaussian else self.epsilon_lower(delta)
+        epsilon = gaussian_epsilon(mu, delta=delta) if gaussian else self.epsilon_lower(delta)
         hull = self.curve()
         return AuditResult(
             epsilon_lower=epsilon,
@@ -123,6 +123,15 @@ class Band:
             tradeoff=tuple(zip(hull.fpr_knots, hull.fnr_knots, strict=True)),
             note=note,
         )
+
+
+def gaussian_epsilon(mu: float, *, delta: float) -> float:
+    """epsilon of G_mu at a delta in (0, 1).
+
+    Raises:
+      ValueError: `delta` is outside (0, 1), or `mu` negative.
+    """
+    return GaussianTradeoff(mu).epsilon(validate.open_probability("delta", delta))
 
 
 def epsilons(fpr: tuple[float, ...] | Array, fnr: tuple[float, ...] | Array, *, delta: float) -> Array:

