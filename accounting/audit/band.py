@@ -76,6 +76,22 @@ class Band:
         """
         return max(0.0, float(np.max(epsilons(self.fpr_upper, self.fnr_upper, delta=delta))))
 
+    def delta_lower(self, epsilon: float) -> float:
+        """Lower bound of delta at an epsilon: max over points of 1 - fnr - e^epsilon fpr, both ways, or 0.
+
+        Args:
+          epsilon: in nats, in [0, 700].
+
+        Raises:
+          ValueError: `epsilon` is outside [0, 700].
+        """
+        eps = validate.non_negative("epsilon", epsilon)
+        if eps > 700.0:
+            raise ValueError(f"epsilon must be at most 700, got {epsilon}")
+        x, y = np.array(self.fpr_upper), np.array(self.fnr_upper)
+        growth = math.exp(eps)
+        return max(0.0, float(np.max(np.maximum(1.0 - y - growth * x, 1.0 - x - growth * y))))
+
     def mu_lower(self) -> float:
         """Lower bound of every mu for which the mechanism is mu-GDP: max Phi^-1(1 - fpr) - Phi^-1(fnr), or 0.
 

@@ -116,6 +116,34 @@ def fixed_thresholds(
     )
 
 
+def pilot_thresholds(
+    scores_in: ArrayLike, scores_out: ArrayLike, *, ratio: float = 4.0, least_rank: int = 4
+) -> list[float]:
+    """Thresholds from a pilot sample, to be used on other trials: the large "out" and the small "in" scores.
+
+    Args:
+      scores_in: as in `held_out`, shape [n], n >= 1; none of them may be counted later.
+      scores_out: as in `held_out`, shape [m], m >= 1.
+      ratio: of neighbouring ranks, > 1.
+      least_rank: the first rank, >= 1; a threshold at a lower one has an uncertain tail.
+
+    Returns:
+      Increasing thresholds, for `fixed_thresholds` or `from_counts`. With many trials they need not be kept:
+      counting errors at these thresholds is enough.
+
+    Raises:
+      ValueError: as in `held_out`.
+    """
+    inside = np.sort(_scores("scores_in", scores_in, 1))
+    outside = np.sort(_scores("scores_out", scores_out, 1))
+    if not validate.finite("ratio", ratio) > 1.0:
+        raise ValueError(f"ratio must be > 1, got {ratio}")
+    least = validate.count("least_rank", least_rank, minimum=1)
+    high = outside[len(outside) - _from(_ranks(len(outside), ratio), least)]
+    low = inside[_from(_ranks(len(inside), ratio), least) - 1]
+    return np.unique(np.concatenate([high, low]).astype(np.float64)).tolist()
+
+
 def from_counts(
     *,
     false_positives: Sequence[int],
@@ -234,6 +262,11 @@ def _ranks(size: int, ratio: float) -> NDArray[np.int64]:
     """1, ..., size in geometric progression, each once."""
     steps = int(np.floor(np.log(size) / np.log(ratio)))
     return np.unique(np.minimum(np.rint(ratio ** np.arange(steps + 1)), size).astype(np.int64))
+
+
+def _from(ranks: NDArray[np.int64], least: int) -> NDArray[np.int64]:
+    """The ranks that are at least `least`, or the last one."""
+    return ranks[min(int(np.searchsorted(ranks, least)), len(ranks) - 1) :]
 
 
 def _chosen(

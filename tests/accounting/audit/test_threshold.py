@@ -153,6 +153,28 @@ def test_counts() -> None:
     assert counted == band
 
 
+def test_pilot() -> None:
+    generator = np.random.default_rng(8)
+    pilot = threshold.pilot_thresholds(*GaussianShift(1.0).draw(20_000, generator))
+    assert pilot == sorted(set(pilot)) and 8 <= len(pilot) <= 16
+    inside, outside = GaussianShift(1.0).draw(400_000, generator)
+    band = threshold.fixed_thresholds(inside, outside, thresholds=pilot)
+    assert 0.8 <= band.epsilon_lower(1e-3) / GaussianShift(1.0).epsilon(1e-3) <= 1.0
+    assert threshold.pilot_thresholds([2.0], [1.0]) == [1.0, 2.0]
+    with pytest.raises(ValueError, match="least_rank must be"):
+        threshold.pilot_thresholds([2.0], [1.0], least_rank=0)
+
+
+def test_delta_lower() -> None:
+    band = Band((0.0, 1.0), (0.5, 0.1), (0.1, 0.3), 0.95, 10, "by hand")
+    assert band.delta_lower(0.0) == pytest.approx(0.6)
+    assert band.delta_lower(1.0) == pytest.approx(0.7 - 0.1 * np.e)
+    assert band.delta_lower(band.epsilon_lower(0.2)) == pytest.approx(0.2)
+    assert band.delta_lower(5.0) == 0.0
+    with pytest.raises(ValueError, match="epsilon must be at most 700"):
+        band.delta_lower(701.0)
+
+
 def test_bad_input() -> None:
     good = np.arange(10.0)
     with pytest.raises(ValueError, match="scores_in must not hold NaN, got 1"):
