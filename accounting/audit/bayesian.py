@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import optimize, special
 
 from exactdp.accounting import validate
 from exactdp.accounting.audit.result import AuditResult
@@ -131,11 +131,11 @@ class Posterior:
             if high == _LARGEST_EPSILON:
                 return math.inf
             low, high = high, min(2.0 * high, _LARGEST_EPSILON)
-        while high - low > 1e-7 * high:
-            middle = 0.5 * (low + high)
-            above = self.probability(middle, delta=delta) >= probability
-            low, high = (low, middle) if above else (middle, high)
-        return low
+
+        def excess(epsilon: float) -> float:
+            return self.probability(epsilon, delta=delta) - probability
+
+        return float(optimize.brentq(excess, low, high, xtol=1e-9, rtol=1e-9))
 
     def _shape(self, errors: int, total: int) -> tuple[float, float]:
         add = 0.5 if self.prior == "jeffreys" else 1.0

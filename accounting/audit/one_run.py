@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -168,7 +167,7 @@ def counts(num_canaries: int, guesses: int, correct: int) -> tuple[int, int, int
 
 
 def largest_refuted(refuted: Callable[[float], bool], *, largest: float) -> float:
-    """A parameter that is refuted, next to one that is not, within 1e-9 of it (relative); 0 if 0 is not.
+    """A parameter that is refuted, next to one that is not, within 1e-7 of it (relative); 0 if 0 is not.
 
     Args:
       refuted: of a parameter in [0, `largest`].
@@ -182,9 +181,7 @@ def largest_refuted(refuted: Callable[[float], bool], *, largest: float) -> floa
         if high >= largest:
             return low
         high = min(2.0 * high, largest)
-    while high - low > 1e-9 * max(high, 1e-3):
+    while high - low > 1e-7 * max(high, 1e-3):
         middle = 0.5 * (low + high)
-        if math.isclose(middle, low, rel_tol=1e-15):
-            break
         low, high = (middle, high) if refuted(middle) else (low, middle)
     return low
