@@ -6,10 +6,10 @@ over exact epsilon, mean and range over repetitions, and how many bounds were to
 
 Command:       python -m exactdp.benchmarks.audit_bounds --out audit_bounds
 Expected time: three minutes on two cores.
-Expected:      Gaussian, mu = 1, delta = 1e-3, 1e7 scores: 0.95 of the exact epsilon with nothing assumed,
-               0.99 when the curve is taken to be Gaussian; one run with 1e5 canaries: 0.8 with that
-               assumption.
-               At 95 % confidence no method is too high in more than 5 % of its repetitions.
+Expected:      Gaussian, mu = 1, delta = 1e-3, 1e7 scores: 0.96 of the exact epsilon with nothing assumed,
+               0.99 when the curve is taken to be Gaussian; one run with 1e5 canaries: 0.66 with that
+               assumption. At 95 % confidence no confidence bound is too high in more than 5 % of its
+               repetitions; the Bayesian ones are, for randomised response.
 """
 
 from __future__ import annotations
@@ -63,12 +63,14 @@ def _held_out(mechanism: Known, trials: int, generator: np.random.Generator) -> 
 
 def _order_statistics(mechanism: Known, trials: int, generator: np.random.Generator) -> float:
     scores = mechanism.draw(trials // 2, generator=generator)
-    return threshold.order_statistics(*scores, confidence=CONFIDENCE).epsilon_lower(DELTA)
+    seed = int(generator.integers(2**31))
+    return threshold.order_statistics(*scores, seed=seed, confidence=CONFIDENCE).epsilon_lower(DELTA)
 
 
 def _order_statistics_gaussian(mechanism: Known, trials: int, generator: np.random.Generator) -> float:
     scores = mechanism.draw(trials // 2, generator=generator)
-    band = threshold.order_statistics(*scores, confidence=CONFIDENCE)
+    seed = int(generator.integers(2**31))
+    band = threshold.order_statistics(*scores, seed=seed, confidence=CONFIDENCE)
     return band.result(delta=DELTA, threat_model=_MODEL, gaussian=True).epsilon_lower
 
 

@@ -4,8 +4,7 @@ The attack gives each run a score; it says "in" where the score exceeds a thresh
 the data that also bound its error rates would make the bound too good. There are three ways to pay for the
 choice: `held_out` chooses on some trials and bounds on the rest; `fixed_thresholds` splits the error among
 thresholds known before; `order_statistics` splits it among ranks, whose thresholds adapt to the data. The
-last is about as sharp as the first for one epsilon, steadier, and gives mu and the whole curve as well; for
-scores of few distinct values one of the others is better.
+last is about as sharp as the first for one epsilon, steadier, and gives mu and the whole curve as well.
 
 Runs must be independent, all "in" runs of one law, all "out" runs of another. Nothing else is assumed: ties
 and infinite scores are fine, and no law of the scores is needed.
@@ -185,20 +184,25 @@ def from_counts(
 
 
 def order_statistics(
-    scores_in: ArrayLike, scores_out: ArrayLike, *, confidence: float = 0.95, ratio: float = 4.0
+    scores_in: ArrayLike, scores_out: ArrayLike, *, seed: int, confidence: float = 0.95, ratio: float = 4.0
 ) -> Band:
     """Error rates at thresholds of fixed rank in one sample, by a union bound over ranks; uses all trials.
 
-    Let t be the k-th largest of the m "out" scores. Then Pr[out > t], as a random variable, is at most
-    Beta(k, m - k + 1) in distribution, whatever the law of the scores; and given t, the number of "in" scores
-    at most t is binomial, as t depends on the other sample alone. So both rates have exact bounds at a
-    threshold that adapts to the data. The same holds for ranks in the "in" sample with the roles exchanged.
+    Let t be the k-th largest of the m "out" scores. Then Pr[out > t], as a random variable, is distributed as
+    Beta(k, m - k + 1), whatever the continuous law of the scores; and given t, the number of "in" scores at
+    most t is binomial, as t depends on the other sample alone. So both rates have exact bounds at a threshold
+    that adapts to the data. The same holds for ranks in the "in" sample with the roles exchanged. Equal
+    scores are put in a random order, which makes any law continuous: of a random number for each score only
+    those decide that are compared with the threshold's, and their counts are drawn.
+
     Ranks are 1, ..., up to the whole sample in geometric progression; each gets an equal part of the error,
     of which nine tenths go to the rate of the sample that has the rank.
 
     Args:
       scores_in: as in `held_out`, shape [n], n >= 1.
       scores_out: as in `held_out`, shape [m], m >= 1.
+      seed: of the order of equal scores alone, >= 0; to be fixed before the scores are seen. Without equal
+        scores the result does not depend on it.
       confidence: in (0, 1), for all points together.
       ratio: of neighbouring ranks, > 1. Fewer ranks have sharper bounds, more of them a better choice.
 
@@ -215,22 +219,27 @@ def order_statistics(
     error = 1.0 - validate.open_probability("confidence", confidence)
     if not validate.finite("ratio", ratio) > 1.0:
         raise ValueError(f"ratio must be > 1, got {ratio}")
+    generator = np.random.default_rng(validate.count("seed", seed))
     n, m = len(inside), len(outside)
     top, bottom = _ranks(m, ratio), _ranks(n, ratio)
     each = error / (len(top) + len(bottom))
     rare, common = each * _RARE_SHARE, each * (1.0 - _RARE_SHARE)
-    # "in" where the score exceeds the k-th largest "out" score.
-    t_out = outside[m - top]
-    fpr_out = binomial.upper(top - 1, trials=m, error=rare)
-    fnr_out = binomial.upper(np.searchsorted(inside, t_out, side="right"), trials=n, error=common)
-    # "out" where the score is below the k-th smallest "in" score.
-    t_in = inside[bottom - 1]
-    fnr_in = binomial.upper(bottom - 1, trials=n, error=rare)
-    fpr_in = binomial.upper(m - np.searchsorted(outside, t_in, side="left"), trials=m, error=common)
+    # "in" above the k-th largest "out" score; "out" below the k-th smallest "in" score, which is the same
+    # with signs and samples exchanged.
+    t_out, missed = _beyond(outside, inside, top, generator)
+    t_in, false = _beyond(-inside[::-1], -outside[::-1], bottom, generator)
+    fpr = (
+        binomial.upper(top - 1, trials=m, error=rare),
+        binomial.upper(false, trials=m, error=common),
+    )
+    fnr = (
+        binomial.upper(missed, trials=n, error=common),
+        binomial.upper(bottom - 1, trials=n, error=rare),
+    )
     return Band(
-        thresholds=(*t_out.tolist(), *t_in.tolist()),
-        fpr_upper=(*fpr_out.tolist(), *fpr_in.tolist()),
-        fnr_upper=(*fnr_out.tolist(), *fnr_in.tolist()),
+        thresholds=(*t_out.tolist(), *(-t_in).tolist()),
+        fpr_upper=tuple(np.concatenate(fpr).tolist()),
+        fnr_upper=tuple(np.concatenate(fnr).tolist()),
         confidence=confidence,
         trials=n + m,
         method="Clopper-Pearson at fixed ranks, union bound",
@@ -256,6 +265,22 @@ def _split(scores: Array, share: float, generator: np.random.Generator) -> tuple
     if chosen.all() or not chosen.any():
         chosen[int(generator.integers(len(scores)))] ^= True
     return scores[chosen], scores[~chosen]
+
+
+def _beyond(
+    own: Array, other: Array, ranks: NDArray[np.int64], generator: np.random.Generator
+) -> tuple[Array, NDArray[np.int64]]:
+    """The k-th largest of the sorted `own` scores for each rank k, and how many of `other` do not exceed it.
+
+    Equal scores are in a random order: each has a uniform number of its own. That of the k-th largest is the
+    (k - a)-th largest of e numbers where a scores are larger and e equal.
+    """
+    t = own[len(own) - ranks]
+    first, last = np.searchsorted(own, t, side="left"), np.searchsorted(own, t, side="right")
+    among = ranks - (len(own) - last)
+    uniform = generator.beta(last - first - among + 1, among)
+    below, upto = np.searchsorted(other, t, side="left"), np.searchsorted(other, t, side="right")
+    return t, below + generator.binomial(upto - below, uniform)
 
 
 def _ranks(size: int, ratio: float) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +17,7 @@ from exactdp.accounting.audit import threshold
 from exactdp.accounting.audit.band import Band
 from exactdp.accounting.audit.result import AuditResult
 from exactdp.accounting.interval import Interval
+from exactdp.accounting.ladder.rung import encode
 from exactdp.mechanisms import keys
 from exactdp.mechanisms.audit.target import Scores, Target
 
@@ -43,6 +45,19 @@ class Verdict:
     epsilon: float
     delta_lower: float
     delta_certified: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: the result, the claim and the verdict; `AuditResult.from_dict` reads it."""
+        return {
+            **self.result.as_dict(),
+            "claimed": {"epsilon": encode(self.certified), "delta": self.result.delta},
+            "evidence": {
+                "epsilon": self.epsilon,
+                "delta_lower": self.delta_lower,
+                "delta_certified": self.delta_certified,
+            },
+            "verdict": "refuted" if self.refuted else "not refuted",
+        }
 
 
 def check(

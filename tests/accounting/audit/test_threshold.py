@@ -37,7 +37,7 @@ def fixed(inside: np.ndarray, outside: np.ndarray, seed: int) -> Band:
 
 
 def order_statistics(inside: np.ndarray, outside: np.ndarray, seed: int) -> Band:
-    return threshold.order_statistics(inside, outside, confidence=CONFIDENCE)
+    return threshold.order_statistics(inside, outside, seed=seed, confidence=CONFIDENCE)
 
 
 @pytest.mark.parametrize("method", [held_out, held_out_mu, fixed, order_statistics])
@@ -59,9 +59,8 @@ def test_coverage(mechanism: Known, method: Method) -> None:
         positive += found.epsilon_lower(DELTA) > 0.0
     # More failures than 1 in 10 000 correct methods would have.
     assert failures <= stats.binom.isf(1e-4, repeats, 1.0 - CONFIDENCE)
-    # And they do not hold by saying nothing, but for ranks in a sample of two distinct scores.
-    if mechanism != Silent() and (method, mechanism) != (order_statistics, RandomisedResponse(1.0)):
-        assert positive >= 0.8 * repeats
+    if mechanism != Silent():
+        assert positive >= 0.8 * repeats  # and they do not hold by saying nothing
 
 
 def test_curve_and_mu_cover_together() -> None:
@@ -78,7 +77,7 @@ def test_curve_and_mu_cover_together() -> None:
 @pytest.mark.parametrize(("mu", "share"), [(0.5, 0.85), (1.0, 0.85), (2.0, 0.75)])
 def test_how_near_a_million_samples_get(mu: float, share: float) -> None:
     inside, outside = SubsampledGaussian(mu).draw(500_000, generator=np.random.default_rng(11))
-    band = threshold.order_statistics(inside, outside)
+    band = threshold.order_statistics(inside, outside, seed=1)
     # Nothing assumed, delta = 1e-3.
     assert share <= band.epsilon_lower(1e-3) / SubsampledGaussian(mu).epsilon(1e-3) <= 1.0
     alone = threshold.held_out(inside, outside, delta=1e-3, seed=1)
@@ -94,7 +93,7 @@ def test_ten_million_samples_take_seconds() -> None:
     outside = generator.standard_normal(5_000_000, dtype=np.float32)
     inside = generator.standard_normal(5_000_000, dtype=np.float32) + np.float32(1.0)
     start = time.perf_counter()
-    band = threshold.order_statistics(inside, outside)
+    band = threshold.order_statistics(inside, outside, seed=1)
     assert time.perf_counter() - start < 10.0
     assert 0.92 <= band.epsilon_lower(1e-3) / SubsampledGaussian(1.0).epsilon(1e-3) <= 1.0
     assert (
@@ -104,7 +103,7 @@ def test_ten_million_samples_take_seconds() -> None:
 
 def test_low_scores_for_in_show_nothing() -> None:
     inside, outside = SubsampledGaussian(1.0).draw(2000, generator=np.random.default_rng(1))
-    band = threshold.order_statistics(outside, inside)
+    band = threshold.order_statistics(outside, inside, seed=1)
     assert band.epsilon_lower(1e-3) == 0.0
     assert band.mu_lower() == 0.0
 
@@ -114,22 +113,36 @@ def test_both_directions() -> None:
     generator = np.random.default_rng(2)
     inside = generator.random(4000)
     outside = np.where(generator.random(4000) < 0.2, -1.0, generator.random(4000))
-    band = threshold.order_statistics(inside, outside)
+    band = threshold.order_statistics(inside, outside, seed=1)
     assert band.epsilon_lower(0.0) > 3.0
-    mirrored = threshold.order_statistics(-outside, -inside)
-    assert mirrored.epsilon_lower(0.0) == pytest.approx(band.epsilon_lower(0.0), rel=1e-12)
+    # Some scores are equal, so that their order is random.
+    mirrored = threshold.order_statistics(-outside, -inside, seed=2)
+    assert mirrored.epsilon_lower(0.0) == pytest.approx(band.epsilon_lower(0.0), rel=0.02)
 
 
 def test_ties_infinities_and_few_scores() -> None:
-    ties = threshold.order_statistics(np.ones(500), np.zeros(500))
+    ties = threshold.order_statistics(np.ones(500), np.zeros(500), seed=1)
     assert ties.epsilon_lower(0.0) > 3.0
-    assert threshold.order_statistics(np.ones(500), np.ones(500)).epsilon_lower(0.0) == 0.0
-    infinite = threshold.order_statistics(np.full(500, np.inf), np.full(500, -np.inf))
+    assert threshold.order_statistics(np.ones(500), np.ones(500), seed=1).epsilon_lower(0.0) == 0.0
+    infinite = threshold.order_statistics(np.full(500, np.inf), np.full(500, -np.inf), seed=1)
     assert infinite.epsilon_lower(0.0) == ties.epsilon_lower(0.0)
     few = threshold.held_out([1.0, 1.0], [0.0, 0.0], delta=0.0, seed=0)
     assert few.epsilon_lower(0.0) == 0.0
     result = few.result(delta=0.0, threat_model=MODEL)
     assert "no loss of privacy" in result.rung().note
+
+
+def test_few_distinct_scores() -> None:
+    # Ranks that fall within a large group of equal scores give randomised tests, on the segments between the
+    # corners of the curve.
+    scores = RandomisedResponse(1.0).draw(50_000, generator=np.random.default_rng(3))
+    found = [threshold.order_statistics(*scores, seed=seed).epsilon_lower(1e-3) for seed in range(20)]
+    assert 0.9 < min(found) <= max(found) <= RandomisedResponse(1.0).epsilon(1e-3)
+    assert len(set(found)) > 1
+    once = threshold.order_statistics(*scores, seed=5)
+    assert once == threshold.order_statistics(*scores, seed=5)
+    apart = SubsampledGaussian(1.0).draw(1000, generator=np.random.default_rng(3))
+    assert threshold.order_statistics(*apart, seed=5) == threshold.order_statistics(*apart, seed=6)
 
 
 def test_curve_is_the_hull() -> None:
@@ -180,29 +193,31 @@ def test_delta_lower() -> None:
 def test_bad_input() -> None:
     good = np.arange(10.0)
     with pytest.raises(ValueError, match="scores_in must not hold NaN, got 1"):
-        threshold.order_statistics([1.0, np.nan], good)
+        threshold.order_statistics([1.0, np.nan], good, seed=1)
     for bad in ([], [[1.0, 2.0]], 3.0):
         with pytest.raises(ValueError, match="scores_out must be a list of at least 1"):
-            threshold.order_statistics(good, bad)
+            threshold.order_statistics(good, bad, seed=1)
     with pytest.raises(ValueError, match="scores_out must be a list of at least 2"):
         threshold.held_out(good, [1.0], delta=0.0, seed=1)
     with pytest.raises(ValueError, match="scores_in must be real numbers"):
-        threshold.order_statistics(["a", "b"], good)
+        threshold.order_statistics(["a", "b"], good, seed=1)
     with pytest.raises(ValueError, match="delta must be in"):
         threshold.held_out(good, good, delta=1.0, seed=1)
     with pytest.raises(ValueError, match="seed must be"):
         threshold.held_out(good, good, delta=0.0, seed=-1)
+    with pytest.raises(ValueError, match="seed must be"):
+        threshold.order_statistics(good, good, seed=-1)
     with pytest.raises(ValueError, match="target must be one of"):
         threshold.held_out(good, good, delta=0.0, seed=1, target="advantage")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="confidence must be in"):
-        threshold.order_statistics(good, good, confidence=1.0)
+        threshold.order_statistics(good, good, seed=1, confidence=1.0)
     with pytest.raises(ValueError, match="ratio must be > 1"):
-        threshold.order_statistics(good, good, ratio=1.0)
+        threshold.order_statistics(good, good, seed=1, ratio=1.0)
     with pytest.raises(ValueError, match="same length"):
         threshold.fixed_thresholds(good, good, thresholds=[])
     with pytest.raises(ValueError, match="thresholds must be a number"):
         threshold.fixed_thresholds(good, good, thresholds=[np.nan])
     with pytest.raises(ValueError, match="delta must be in"):
-        threshold.order_statistics(good, good).result(delta=0.0, threat_model=MODEL, gaussian=True)
+        threshold.order_statistics(good, good, seed=1).result(delta=0.0, threat_model=MODEL, gaussian=True)
     with pytest.raises(ValueError, match="fpr_upper must be in"):
         Band((0.0,), (0.0,), (0.5,), 0.95, 10, "by hand")
