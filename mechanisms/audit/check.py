@@ -94,7 +94,7 @@ def check(
     size = min(validate.count("chunk", chunk, minimum=1), half)
     band = _band(target, key, half, size, confidence)
     epsilons = np.linspace(0.0, 1.2 * max(band.epsilon_lower(1e-9), 1.0), _EPSILONS).tolist()
-    certified = [interval.upper for interval in prv.delta_curve(target.composition, epsilons=epsilons)]
+    certified = [float(interval.upper) for interval in prv.delta_curve(target.composition, epsilons=epsilons)]
     found = [band.delta_lower(epsilon) for epsilon in epsilons]
     # Nearest by ratio: deltas span many magnitudes. Where nothing is found nothing is near.
     ratios = [
