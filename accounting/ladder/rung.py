@@ -201,16 +201,30 @@ def with_audit(ladder: Sequence[Rung], audited: Rung) -> list[Rung]:
       audited: of kind "audited", with a value, about the threat model of the open rung.
 
     Raises:
-      ValueError: `audited` is of another kind, has no value, or is about another threat model; or the ladder
-        has no open audited rung.
+      ValueError: `audited` is of another kind, has no value, or is about another threat model, be it in what
+        is released; or the ladder has no open audited rung.
     """
     if audited.kind != "audited" or audited.epsilon is None:
         raise ValueError(f"audited must be an audited rung with an epsilon, got {audited}")
-    places = [i for i, rung in enumerate(ladder) if rung.kind == "audited" and rung.epsilon is None]
-    if not places:
-        raise ValueError("ladder must hold an audited rung without a value, got none")
-    ladder[places[0]].threat_model.require_same(audited.threat_model)
-    return [audited if i == places[0] else rung for i, rung in enumerate(ladder)]
+    place = open_rung(ladder)
+    if place.threat_model != audited.threat_model:
+        raise ValueError(
+            "threat_model must be the same for the audit and the ladder's open rung, got "
+            f"{audited.threat_model.as_dict()} and {place.threat_model.as_dict()}"
+        )
+    return [audited if rung is place else rung for rung in ladder]
+
+
+def open_rung(ladder: Sequence[Rung]) -> Rung:
+    """The audited rung that has no value yet.
+
+    Raises:
+      ValueError: there is none.
+    """
+    for rung in ladder:
+        if rung.kind == "audited" and rung.epsilon is None:
+            return rung
+    raise ValueError("ladder must hold an audited rung without a value, got none")
 
 
 def command(paper: str, parameters: Mapping[str, Any]) -> str:

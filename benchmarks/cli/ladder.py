@@ -12,7 +12,8 @@ EXAMPLES = """\
   exactdp ladder dirichlet
   exactdp ladder dirichlet --scaling 0.1 --num_steps 10000 --json
   exactdp ladder feature --json
-  exactdp ladder two_stage"""
+  exactdp ladder two_stage
+  exactdp ladder dirichlet --audit weights.json"""
 _HELP = {
     "dataset": "the paper's data set whose sampling rate and steps are used",
     "batch_size": "expected number of records in a step",
@@ -39,19 +40,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="X",
             help=f"{described} (by default: {own})".replace("%", "%%").strip(),
         )
+    parser.add_argument(
+        "--audit",
+        metavar="FILE",
+        help="a stored audit result (JSON) for the audited rung; it must be about the rung's threat model",
+    )
     flags.add_json(parser)
 
 
 def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     """Computes the ladder."""
+    from exactdp.accounting.audit.result import AuditResult
     from exactdp.benchmarks.curves import ladders
 
     names = dict.fromkeys(name for parameters in ladders.parameters().values() for name in parameters)
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    audited = None if arguments.audit is None else AuditResult.load(arguments.audit)
     start = time.perf_counter()
     rungs = ladders.rungs(arguments.paper, **given)
     seconds = time.perf_counter() - start
     parameters = {**ladders.defaults(arguments.paper), **given}
+    if audited is not None:
+        rungs = audited.placed(rungs, delta=parameters["delta"])
     if arguments.json:
         answer = {
             "paper": arguments.paper,

@@ -1,0 +1,1 @@
+"""Audits: from the results of an attack to a lower bound of epsilon, with its confidence."""

@@ -1,0 +1,200 @@
+"""What an audit found: a lower bound of epsilon, how sure it is, and what it is about."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast, get_args
+
+from exactdp.accounting import validate
+from exactdp.accounting.interval import Interval
+from exactdp.accounting.ladder import rung as base
+from exactdp.accounting.ladder.rung import Quantity, Rung
+from exactdp.accounting.threat import ThreatModel
+
+Certainty = Literal["confidence", "credible"]
+CERTAINTIES: tuple[str, ...] = get_args(Certainty)
+
+_NO_EVIDENCE = "The trials show no loss of privacy: too few, or an attack that does not work."
+
+
+@dataclasses.dataclass(frozen=True)
+class AuditResult:
+    """A lower bound of epsilon from the results of an attack.
+
+    Attributes:
+      epsilon_lower: in nats, >= 0, finite.
+      confidence: in (0, 1); see `certainty`.
+      delta: in [0, 1).
+      trials: number of runs, scores or guesses used, >= 1.
+      method: how the bound was computed, in words.
+      threat_model: what was attacked. A bound of one threat model says nothing about another.
+      certainty: `"confidence"`: whatever the mechanism is, the bound is too high with probability at most
+        1 - confidence over the trials. `"credible"`: posterior probability under the stated prior; how often
+        it is too high for a given mechanism is not bounded.
+      assumption: what was taken for granted about the mechanism; empty for nothing. Without it the bound
+        need not hold.
+      mu_lower: lower bound of mu of GDP, or None.
+      tradeoff: points (fpr, fnr) of a convex curve above the true one, with the same confidence; may be
+        empty.
+      note: what to know before quoting it.
+
+    Raises:
+      ValueError: a value is outside its range.
+    """
+
+    epsilon_lower: float
+    confidence: float
+    delta: float
+    trials: int
+    method: str
+    threat_model: ThreatModel
+    certainty: Certainty = "confidence"
+    assumption: str = ""
+    mu_lower: float | None = None
+    tradeoff: tuple[tuple[float, float], ...] = ()
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        validate.non_negative("epsilon_lower", self.epsilon_lower)
+        validate.open_probability("confidence", self.confidence)
+        if validate.probability("delta", self.delta) == 1.0:
+            raise ValueError(f"delta must be in [0, 1), got {self.delta}")
+        validate.count("trials", self.trials, minimum=1)
+        validate.one_of("certainty", self.certainty, CERTAINTIES)
+        if not self.method.strip():
+            raise ValueError(f"method must not be empty, got {self.method!r}")
+        if self.mu_lower is not None:
+            validate.non_negative("mu_lower", self.mu_lower)
+        for fpr, fnr in self.tradeoff:
+            validate.probability("tradeoff", fpr)
+            validate.probability("tradeoff", fnr)
+
+    def refutes(self, epsilon: float, *, delta: float, threat_model: ThreatModel) -> bool:
+        """Whether the claim "(epsilon, delta)-DP" of the same threat model is refuted at this confidence.
+
+        Args:
+          epsilon: claimed, in nats.
+          delta: claimed; at most the audit's, as epsilon at a smaller delta is no smaller.
+          threat_model: of the claim.
+
+        Raises:
+          ValueError: `epsilon` is negative or NaN, the claim is about another threat model, or its delta is
+            above the audit's.
+        """
+        if not epsilon >= 0.0:
+            raise ValueError(f"epsilon must be >= 0, got {epsilon}")
+        self.require(delta=delta, threat_model=threat_model)
+        return self.epsilon_lower > epsilon
+
+    def require(self, *, delta: float, threat_model: ThreatModel) -> None:
+        """Refuses to be held against a claim about something else.
+
+        Raises:
+          ValueError: the threat models differ, be it in what is released, or `delta` is above the audit's.
+        """
+        if self.threat_model != threat_model:
+            raise ValueError(
+                "threat_model of the audit must be the claim's, got "
+                f"{self.threat_model.as_dict()} and {threat_model.as_dict()}"
+            )
+        if not delta <= self.delta:
+            raise ValueError(
+                "delta must be at most the audit's (a bound at one delta holds at smaller ones), got "
+                f"{delta} and {self.delta}"
+            )
+
+    def rung(self, *, command: str = "") -> Rung:
+        """The audited rung of a ladder: epsilon from the lower bound to infinity."""
+        sure = f"{100.0 * self.confidence:g} %"
+        kind = {"confidence": f"{sure} confidence", "credible": f"{sure} credible, no confidence bound"}
+        notes = [f"A lower bound, {kind[self.certainty]}, from {self.trials} trials."]
+        if self.assumption:
+            notes.append(f"It takes for granted that {self.assumption}.")
+        if self.epsilon_lower == 0.0:
+            notes.append(_NO_EVIDENCE)
+        quantities = [Quantity("confidence", self.confidence, "1"), Quantity("delta", self.delta, "1")]
+        quantities.append(Quantity("trials", float(self.trials), "1"))
+        if self.mu_lower is not None:
+            quantities.append(Quantity("mu_lower", self.mu_lower, "1"))
+        return Rung(
+            name="audited",
+            kind="audited",
+            threat_model=self.threat_model,
+            epsilon=Interval(self.epsilon_lower, math.inf, self.method),
+            source=self.method,
+            note=" ".join([*notes, self.note]).strip(),
+            command=command,
+            quantities=tuple(quantities),
+        )
+
+    def placed(self, ladder: Sequence[Rung], *, delta: float) -> list[Rung]:
+        """The ladder with its open audited rung filled by this result.
+
+        Args:
+          ladder: as `rungs` of a paper returns it.
+          delta: the ladder's, at most the audit's.
+
+        Raises:
+          ValueError: the ladder has no open audited rung, its threat model is another one, or `delta` is
+            above the audit's.
+        """
+        place = base.open_rung(ladder)
+        self.require(delta=delta, threat_model=place.threat_model)
+        return base.with_audit(ladder, self.rung(command=place.command))
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; `from_dict` reads it."""
+        record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        record["threat_model"] = self.threat_model.as_dict()
+        record["tradeoff"] = [list(point) for point in self.tradeoff]
+        return record
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> AuditResult:
+        """Reads `as_dict`. Further fields are ignored, so that a command may store more beside it.
+
+        Raises:
+          ValueError: a required field is missing, or a value is outside its range.
+        """
+        fields = {field.name: field for field in dataclasses.fields(cls)}
+        missing = [
+            name
+            for name, field in fields.items()
+            if field.default is dataclasses.MISSING and name not in record
+        ]
+        if missing:
+            raise ValueError(
+                f"an audit result must have the fields {', '.join(missing)}, got {sorted(record)}"
+            )
+        values = {name: record[name] for name in fields if name in record}
+        try:
+            values["threat_model"] = ThreatModel(**values["threat_model"])
+            values["tradeoff"] = tuple((fpr, fnr) for fpr, fnr in values.get("tradeoff", ()))
+            return cls(**values)
+        except (TypeError, AttributeError) as error:
+            raise ValueError(f"an audit result must have fields of the right kind, got {error}") from None
+
+    def save(self, path: str | pathlib.Path) -> None:
+        """Writes the result as one JSON object."""
+        text = json.dumps(self.as_dict(), allow_nan=False, ensure_ascii=False, indent=2)
+        pathlib.Path(path).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | pathlib.Path) -> AuditResult:
+        """Reads a file that `save` or a command with `--json` wrote.
+
+        Raises:
+          ValueError: it is not an audit result.
+          OSError: it cannot be read.
+        """
+        try:
+            record = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"audit must be a JSON file, got {path}: {error}") from None
+        if not isinstance(record, dict):
+            raise ValueError(f"audit must be a JSON object, got {path}")
+        return cls.from_dict(cast(dict[str, Any], record))
