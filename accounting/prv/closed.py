@@ -1,4 +1,4 @@
-"""Closed forms: one step, Gaussians or Laplaces without sampling, and steps with two possible losses."""
+"""Closed forms: one step, Gaussians or Laplaces without sampling, of two losses, or that only fail."""
 
 from __future__ import annotations
 
@@ -102,6 +102,8 @@ def find(components: Components) -> Closed | None:
             math.fsum(n * (mu or 0.0) ** 2 for mu, (_, n) in zip(squares, components, strict=True))
         )
         return Closed(Gaussian(noise_multiplier=1.0 / mu).hockey_stick, math.inf)
+    if all(law.support == (0.0, 0.0) for law, _ in components):
+        return _failures(components)
     if len(components) != 1:
         return None
     law, count = components[0]
@@ -111,6 +113,13 @@ def find(components: Components) -> Closed | None:
         value = laplace.hockey_stick(law.laplace_width, count)
         return None if value is None else Closed(value, count * law.support[1], 0.5 * count * law.support[1])
     return _binomial(law, count)
+
+
+def _failures(components: Components) -> Closed:
+    """Steps that tell nothing unless they tell all: delta is the probability that one of them does."""
+    log_free = math.fsum(n * math.log1p(-law.infinity_mass) for law, n in components)
+    infinite = -math.expm1(log_free)
+    return Closed(lambda _: (infinite, 16 * EPS * infinite), 0.0)
 
 
 def one_step(law: Law) -> Closed:

@@ -107,8 +107,8 @@ _FEATURE: Mapping[str, _Flag] = {
 _RUN: Mapping[str, _Flag] = {
     "dataset": _Flag("digits, mnist, fashion_mnist, ..., or <layout>:<name> (digits)", str, "digits"),
     "model": _Flag(
-        "linear, mlp, cnn, wrn-16-4, wrn-40-4 or vit-tiny (cnn; tables and images with a side below 16: mlp); "
-        "or unet, a diffusion model",
+        "linear, mlp, cnn, wrn-16-4, wrn-40-4 or vit-tiny (cnn; tables, and images with a side below 16: "
+        "mlp); or unet, a diffusion model",
         str,
     ),
     "optimizer": _Flag("sgd, adam or adamw (sgd; dirichlet: sgd only)", str, "sgd"),

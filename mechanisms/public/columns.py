@@ -63,6 +63,28 @@ class Columns:
         return f"columns:{_ranges(self.indices)}{fill}"
 
 
+def feature_groups(columns: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """What each name stands for: the places of one feature, or of all features of one attribute.
+
+    The attribute of a feature is what its name has before the first `=`: `sex=Female` and `sex=Male` are two
+    features of `sex`, and `age` is the one feature of `age`. An attribute goes as a whole: with one of two
+    indicators public, the other is no secret.
+
+    Args:
+      columns: names of the features.
+
+    Returns:
+      {name: places in ascending order}, for each attribute and for each single feature that is not itself the
+      name of an attribute; attributes first, in the order of their first feature.
+    """
+    groups: dict[str, tuple[int, ...]] = {}
+    for place, column in enumerate(columns):
+        attribute = column.partition("=")[0]
+        groups[attribute] = (*groups.get(attribute, ()), place)
+    single = {column: (place,) for place, column in enumerate(columns) if column not in groups}
+    return groups | single
+
+
 def named(words: Sequence[str], *, names: Sequence[str]) -> tuple[int, ...]:
     """Indices of the columns that words name.
 
@@ -85,9 +107,9 @@ def named(words: Sequence[str], *, names: Sequence[str]) -> tuple[int, ...]:
 
 
 def _one(word: str, names: Sequence[str]) -> list[int]:
-    own = [place for place, name in enumerate(names) if name == word or name.startswith(f"{word}=")]
-    if own:
-        return own
+    groups = feature_groups(names)
+    if word in groups:
+        return list(groups[word])
     first, dash, last = word.partition("-")
     if first.isdecimal() and (last.isdecimal() if dash else True):
         start, stop = int(first), int(last) if dash else int(first)

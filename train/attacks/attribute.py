@@ -13,7 +13,7 @@ from scipy import special
 from exactdp.accounting import validate
 from exactdp.accounting.clopper_pearson import clopper_pearson
 from exactdp.accounting.interval import Interval
-from exactdp.train.data import feature_groups
+from exactdp.mechanisms.public import feature_groups
 
 Loss = Callable[[Float[np.ndarray, "n d"], Int[np.ndarray, " n"]], Float[np.ndarray, " n"]]
 """(x, y) -> the trained model's loss of each record: minus log of the probability of y."""
@@ -48,7 +48,7 @@ class Attribute:
         """The attribute of that name: one indicator a value, or a single feature that is 0 or 1.
 
         Args:
-          name: of an attribute or of one feature; see `exactdp.train.data.feature_groups`.
+          name: of an attribute or of one feature; see `exactdp.mechanisms.public.feature_groups`.
           columns: as in `Dataset.columns`.
 
         Raises:

@@ -1,7 +1,6 @@
 """Data sets by name: images (idx, npz, MedMNIST, TFDS, embedded), tables (Adult, Criteo, privacytrustlab)."""
 
 from exactdp.train.data.catalogue import NAMES, load, require_known
-from exactdp.train.data.columns import feature_groups
 from exactdp.train.data.dataset import Dataset
 
-__all__ = ["NAMES", "Dataset", "feature_groups", "load", "require_known"]
+__all__ = ["NAMES", "Dataset", "load", "require_known"]

@@ -1,4 +1,4 @@
-"""Names of the features of tabular records, and the groups that belong to one attribute."""
+"""Names of the features of tabular records."""
 
 from __future__ import annotations
 
@@ -6,28 +6,6 @@ from collections.abc import Sequence
 
 # Used to list names in a specification, or what a specification would take for an index.
 _RESERVED = (",", "+", ":", ">")
-
-
-def feature_groups(columns: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """What each name stands for: the places of one feature, or of all features of one attribute.
-
-    The attribute of a feature is what its name has before the first `=`: `sex=Female` and `sex=Male` are two
-    features of `sex`, and `age` is the one feature of `age`. An attribute goes as a whole: with one of two
-    indicators public, the other is no secret.
-
-    Args:
-      columns: the names, as in `Dataset.columns`.
-
-    Returns:
-      {name: places in ascending order}, for each attribute and for each single feature that is not itself the
-      name of an attribute; attributes first, in the order of their first feature.
-    """
-    groups: dict[str, tuple[int, ...]] = {}
-    for place, column in enumerate(columns):
-        attribute = column.partition("=")[0]
-        groups[attribute] = (*groups.get(attribute, ()), place)
-    single = {column: (place,) for place, column in enumerate(columns) if column not in groups}
-    return groups | single
 
 
 def require_names(name: str, columns: Sequence[str], *, input_shape: tuple[int, ...]) -> None:

@@ -24,7 +24,7 @@ class Dataset:
       name: as asked for.
       source: where the records come from, and their licence where it is known.
       columns: the name of each feature of tabular records (`input_shape` is then (d,)), such as `age` or
-        `sex=Female`; empty where features have no names. See `exactdp.train.data.columns.feature_groups`.
+        `sex=Female`; empty where features have no names. See `exactdp.mechanisms.public.feature_groups`.
 
     Raises:
       ValueError: naming the data set and the rule: an empty split; records and labels of different number;

@@ -7,13 +7,16 @@ import functools
 import math
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from exactdp.accounting import prv, rdp
+from exactdp.accounting.fdp import tradeoff
 from exactdp.accounting.interval import Interval
+from exactdp.accounting.pairs.approximate import ApproximateDP
 from exactdp.accounting.pairs.dirichlet import Dirichlet
 from exactdp.accounting.pairs.finite import Finite
 from exactdp.accounting.pairs.gaussian import Gaussian
@@ -314,3 +317,22 @@ def test_no_order_at_all() -> None:
 def test_a_lower_end_beyond_the_search_is_finite() -> None:
     found = prv.epsilon([(Dirichlet(1e13, 1e-3), 1)], delta=1e-5)
     assert 1e14 < found.lower < math.inf and found.upper == math.inf
+
+
+@pytest.mark.parametrize(("failure", "count"), [(0.00786, 100), (1e-6, 10_000), (0.5, 3), (1e-300, 7)])
+def test_steps_that_only_fail(failure: float, count: int) -> None:
+    """delta = 1 - (1 - failure)^count at every epsilon, and epsilon 0 above it."""
+    steps = [(ApproximateDP(0.0, failure), count)]
+    with mp.workdps(50):
+        truth = -mp.expm1(count * mp.log1p(-mp.mpf(failure)))
+        for epsilon in (0.0, 0.3, 50.0):
+            found = prv.delta(steps, epsilon=epsilon)
+            assert found.lower <= truth <= found.upper
+            assert found.width <= 1e-13 * float(truth)
+    if truth < 0.6:
+        assert prv.epsilon(steps, delta=min(1.5 * max(float(truth), 1e-299), 0.9)).upper == 0.0
+        assert prv.epsilon(steps, delta=max(0.5 * float(truth), 1e-300)).lower in (0.0, math.inf)
+    mixed = [*steps, (ApproximateDP(0.0, 0.01), 2)]
+    assert prv.delta(mixed, epsilon=1.0).upper >= float(truth)
+    curve = tradeoff.curve(steps)
+    assert curve.lower.fnr(0.1) == pytest.approx(max(0.9 - float(truth), 0.0), abs=1e-9)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from exactdp.train.data import Dataset, feature_groups, split
+from exactdp.mechanisms.public import feature_groups
+from exactdp.train.data import Dataset, split
 
 
 def table(columns: tuple[str, ...], *, shape: tuple[int, ...] = (3,)) -> Dataset:
