@@ -1,8 +1,8 @@
 """Test accuracy against the share of public columns, at one epsilon.
 
 Paper: arXiv 2506.19836v1, the utility of public features (its own numbers were not recovered). Labels are
-public; columns become public in one fixed random order, the columns of one attribute together. Learning rate and clip
-norm are chosen on held-out training records for each share.
+public; columns become public in one fixed random order, those of one attribute together. Learning rate and
+clip norm are chosen on held-out training records for each share.
 
 Command:       python -m exactdp.benchmarks.feature_share --dataset location30 --out results
 Expected time: twenty minutes on two cores for location30; an interrupted run goes on with the same command.
