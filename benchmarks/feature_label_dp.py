@@ -44,10 +44,10 @@ _NAMES = {
 def compute(path: Path, experiment: Experiment, data: Mapping[str, Dataset]) -> list[store.Row]:
     """Chooses hyper-parameters, then runs every method at every epsilon."""
     tried = {
-        "feature": Candidates(rates=(0.1, 0.3, 1.0), clip_norms=(0.3, 1.0, 3.0)),
-        "dpsgd": Candidates(rates=(0.1, 0.3, 1.0), clip_norms=(0.3, 1.0, 3.0)),
+        "feature": Candidates(rates=(0.3, 1.0), clip_norms=(0.3, 1.0)),
+        "dpsgd": Candidates(rates=(0.3, 1.0), clip_norms=(0.3, 1.0)),
         "nonprivate": Candidates(rates=(0.03, 0.1, 0.3)),
-        "response": Candidates(rates=(0.01, 0.03, 0.1, 0.3)),
+        "response": Candidates(rates=(0.03, 0.1, 0.3)),
     }
     header = sweep.header(
         experiment,
