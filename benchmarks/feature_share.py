@@ -30,7 +30,7 @@ SHARES = (0.0, 1 / 6, 1 / 3, 1 / 2, 2 / 3, 5 / 6)
 def compute(path: Path, experiment: Experiment, data: Mapping[str, Dataset]) -> list[store.Row]:
     """Chooses and runs every share, with and without the private columns."""
     candidates = Candidates(
-        rates=(0.3, 1.0), clip_norms=(0.03, 0.1, 0.3), public_steps=(experiment.num_steps,)
+        rates=(0.3, 1.0), clip_norms=(0.1, 0.3, 1.0), public_steps=(experiment.num_steps,)
     )
     header = sweep.header(
         experiment, data, epsilon=EPSILON, shares=list(SHARES), candidates=dataclasses.asdict(candidates)
