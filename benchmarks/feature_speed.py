@@ -95,7 +95,9 @@ def measure(name: str, *, repeats: int, budget: float, records: int | None = Non
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as text, with the target."""
-    lines = [f"{'model':5} {'step':18} {'ms':>9} {'ratio':>7} {'peak MB':>9} {'ratio':>7} {'compile s':>9} runs"]
+    lines = [
+        f"{'model':5} {'step':18} {'ms':>9} {'ratio':>7} {'peak MB':>9} {'ratio':>7} {'compile s':>9} runs"
+    ]
     for row in rows:
         target = f"  aimed at {TARGET}" if row.step == "clipped" else ""
         lines.append(
