@@ -371,6 +371,7 @@ def _describe(task: Task, options: Options, settings: Mapping[str, Any]) -> dict
     return {
         "run": secrets.token_hex(6),
         "method": task.name,
+        "num_records": task.sampler.num_records,
         "certificate": {
             "rung": certificate.rung,
             "mechanisms": [repr(mechanism) for mechanism in certificate.mechanisms],

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping
+from typing import Any
 
-from exactdp.benchmarks.cli import flags, output
+from exactdp.benchmarks.cli import extras, flags, output
 
 HELP = "a paper's privacy bound as printed, repaired and exact"
 EXAMPLES = """\
   exactdp ladder dirichlet
   exactdp ladder dirichlet --scaling 0.1 --num_steps 10000 --json
   exactdp ladder feature --json
+  exactdp ladder feature --run runs/feature
   exactdp ladder two_stage
   exactdp ladder dirichlet --audit weights.json"""
 _HELP = {
@@ -41,6 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help=f"{described} (by default: {own})".replace("%", "%%").strip(),
         )
     parser.add_argument(
+        "--run",
+        type=flags.directory,
+        metavar="DIR",
+        help="feature: the folder of a run, whose parameters are taken and whose certifying rung is marked",
+    )
+    parser.add_argument(
         "--audit",
         metavar="FILE",
         help="a stored audit result (JSON) for the audited rung; it must be about the rung's threat model",
@@ -55,16 +64,32 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
 
     names = dict.fromkeys(name for parameters in ladders.parameters().values() for name in parameters)
     given = {name: getattr(arguments, name) for name in names if getattr(arguments, name) is not None}
+    if arguments.run is not None:
+        _require_run_alone(arguments, given)
     audited = None if arguments.audit is None else AuditResult.load(arguments.audit)
     start = time.perf_counter()
-    rungs = ladders.rungs(arguments.paper, **given)
+    of_run: dict[str, Any] = {}
+    if arguments.run is None:
+        rungs = ladders.rungs(arguments.paper, **given)
+        parameters = {**ladders.defaults(arguments.paper), **given}
+    else:
+        with extras.needed("train", to="read a run"):
+            from exactdp.benchmarks.curves import run_ladder
+
+            found = run_ladder.of_run(arguments.run)
+        rungs, parameters = list(found.rungs), found.parameters
+        of_run = {
+            "run": arguments.run,
+            "certified_by": found.certified_by,
+            "epsilon": {"lower": found.epsilon.lower, "upper": found.epsilon.upper},
+        }
     seconds = time.perf_counter() - start
-    parameters = {**ladders.defaults(arguments.paper), **given}
     if audited is not None:
         rungs = audited.placed(rungs, delta=parameters["delta"])
     if arguments.json:
         answer = {
             "paper": arguments.paper,
+            **of_run,
             "rungs": [rung.as_dict() for rung in rungs],
             "parameters": parameters,
             "seconds": seconds,
@@ -73,6 +98,15 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     shown = ", ".join(
         f"{name} {output.show(value)}" for name, value in parameters.items() if value is not None
     )
-    return "\n".join(
-        [f"{arguments.paper} ({ladders.ARXIV[arguments.paper]}): {shown}", "", ladders.text(rungs)]
-    ), 0
+    lines = [f"{arguments.paper} ({ladders.ARXIV[arguments.paper]}): {shown}"]
+    if of_run:
+        lines.append(f"run {of_run['run']} is certified by the rung with a star, {of_run['certified_by']}")
+    marked = of_run.get("certified_by")
+    return "\n".join([*lines, "", ladders.text(rungs, marked=marked)]), 0
+
+
+def _require_run_alone(arguments: argparse.Namespace, given: Mapping[str, Any]) -> None:
+    if arguments.paper != "feature":
+        raise ValueError(f"run must be left out for {arguments.paper}, got {arguments.run}")
+    for name, value in given.items():
+        raise ValueError(f"{name} must be left out beside run, which has its own, got {value}")

@@ -97,14 +97,20 @@ def quantities(rung: Rung) -> str:
     return ", ".join(shown)
 
 
-def text(ladder: Sequence[Rung]) -> str:
-    """The rungs as a table, then a paragraph for each on what it says."""
+def text(ladder: Sequence[Rung], *, marked: str | None = None) -> str:
+    """The rungs as a table, then a paragraph for each on what it says.
+
+    Args:
+      ladder: the rungs.
+      marked: the name of the one to mark with a star.
+    """
     from exactdp.benchmarks.cli import output
 
     rows: list[list[object]] = [["rung", "kind", "epsilon", "neighbours", "coins"]]
     for rung in ladder:
         model = rung.threat_model
-        rows.append([rung.name, rung.kind, cell(*ends(rung.epsilon)), str(model.adjacency), str(model.coins)])
+        name = f"{rung.name} *" if rung.name == marked else rung.name
+        rows.append([name, rung.kind, cell(*ends(rung.epsilon)), str(model.adjacency), str(model.coins)])
     lines: list[str] = []
     for rung in ladder:
         lines += ["", f"{rung.name}: {rung.source}"]

@@ -122,8 +122,7 @@ class Dense:
             # Two axes, so that a layout in which no square needs to be copied out is found.
             rows = [rule.squared(x.reshape(-1, x.shape[3])) for x in (left, right)]
             return jnp.sum((rows[0] * rows[1] + rule.TINY).reshape(left.shape[0], -1), 1)
-        grams = [rule.einsum("bhtk,bhsk->bhts", x, x) for x in (left, right)]
-        return rule.gram_norms(*grams)
+        return rule.gram_norms(rule.gram(left), rule.gram(right))
 
     def weighted(self, operands: Sequence[Array], outputs: Sequence[Array], weights: Array) -> list[Array]:
         left, right = self.outer(operands, outputs)
