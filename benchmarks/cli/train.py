@@ -17,7 +17,7 @@ from typing import Any
 
 from absl import logging
 
-from exactdp.benchmarks.cli import flags, output
+from exactdp.benchmarks.cli import extras, flags, output
 from exactdp.benchmarks.curves.ladders import number
 from exactdp.train.feature_settings import ADJACENCIES, BATCHES, PRIVATE_LOSSES, FeatureSettings
 from exactdp.train.settings import ACCOUNTANTS, METHODS, Settings
@@ -175,13 +175,8 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     name = re.sub(r"[:/]", "-", arguments.dataset)
     out = arguments.out or f"runs/{settings.method}-{name}-{stamp}"
     try:
-        prepared, result = _run(arguments, settings, out)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] == "exactdp":
-            raise
-        raise ImportError(
-            f"{error.name} must be installed to train, it is not found: pip install 'exactdp[train]'"
-        ) from None
+        with extras.needed("train", to="train"):
+            prepared, result = _run(arguments, settings, out)
     except KeyboardInterrupt as error:
         raise KeyboardInterrupt(f"{error or 'interrupted'}{_going_on(arguments, out)}") from None
     except BlockingIOError:
