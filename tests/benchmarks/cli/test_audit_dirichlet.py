@@ -15,8 +15,9 @@ from exactdp.accounting.audit.result import AuditResult
 from exactdp.accounting.ladder.dirichlet_setting import CELL, REPLACE_WEIGHTS
 from exactdp.benchmarks.cli import main
 from exactdp.benchmarks.curves import store
-from exactdp.benchmarks.dirichlet_audit import report
+from exactdp.benchmarks.dirichlet_audit import audit, report
 from exactdp.benchmarks.dirichlet_audit.claimed import claimed
+from exactdp.benchmarks.dirichlet_audit.options import Options
 
 STEPS = ("--num_steps", "40", "--sampling_probability", "0.2")
 SHORT = (*STEPS, "--records", "4", "--trials", "64", "--seed", "3")
@@ -68,12 +69,30 @@ def test_json_files_and_ladder(
     assert status == 0 and rungs["audited"]["epsilon"] == {"lower": result.epsilon_lower, "upper": "inf"}
 
 
-def test_text(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = run(capsys, "audit", "dirichlet", *SHORT, "--scaling", "1e-6")
+def test_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(scaling: float, *, options: Options) -> audit.Audited:
+        claims = claimed(
+            scaling, offset=options.offset, sampling_probability=0.005, num_steps=20_000, delta=options.delta
+        )
+        w, b, u = (AuditResult(eps, 0.95, 1e-5, 1000, "by hand", REPLACE_WEIGHTS) for eps in (5.5, 5.0, 6.0))
+        return audit.Audited(scaling, 13.0, w, b, u, 1, 2, 0.75, claims, 3.0)
+
+    monkeypatch.setattr(audit, "audit", made)
+    status, out, _ = run(capsys, "audit", "dirichlet")
     lines = out.splitlines()
-    assert status == 0 and len(lines) == 10 and lines[0].endswith("of 40 steps at delta = 1e-05")
-    assert lines[3].startswith("r = 1e-06: epsilon >= 2.292 with confidence 0.95, from 64 runs (")
-    assert "verdict: the weights exceed" in lines[4] and lines[9].startswith("  0 of 8 runs with the feature")
+    assert status == 0 and lines[0].endswith("of 20000 steps at delta = 1e-05")
+    assert lines[3] == "r = 0.235: epsilon >= 5.5 with confidence 0.95, from 1000 runs (3 s)"
+    assert lines[4] == "  verdict: the weights exceed some epsilons claimed for the draws"
+    assert lines[5].startswith("  claimed for the draws: table_7 1, printed 4.243, repaired 1.001,")
+    assert lines[6:9] == [
+        "  final and initial weights: epsilon >= 5.5",
+        "  final weights alone: epsilon >= 5",
+        "  weights after every step: epsilon >= 6",
+    ]
+    assert lines[9] == (
+        "  1 of 125 runs with the feature did not show it, 2 of 875 without it did; test accuracy 75.0 %"
+    )
+    assert lines[12] == "  verdict: the weights exceed every epsilon claimed for the draws"
 
 
 def test_claims_are_the_ladders() -> None:

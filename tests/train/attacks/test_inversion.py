@@ -30,6 +30,10 @@ def make(model: str, scaling: float) -> Task:
     )
 
 
+def pair(i: int) -> Records:
+    return Records(jnp.asarray(DIGITS.x[i : i + 2]), jnp.asarray(DIGITS.y[i : i + 2]))
+
+
 def first(tree: Any, model: str) -> tuple[np.ndarray, np.ndarray]:
     layer = tree[FIRST[model]]
     return np.asarray(layer["kernel"][...]), np.asarray(layer["bias"][...])
@@ -43,13 +47,12 @@ def test_digits_from_one_gradient(model: str, scaling: float) -> None:
     gradient = jax.jit(task.gradient)
     mask = jnp.array([True, False])
     for i in range(6):
-        two = Records(jnp.asarray(DIGITS.x[i : i + 2]), jnp.asarray(DIGITS.y[i : i + 2]))
-        value = gradient(params, two, mask, jax.random.key(i), jnp.int32(0)).value
+        value = gradient(params, pair(i), mask, jax.random.key(i), jnp.int32(0)).value
         found = invert_dense(*first(value, model))
         np.testing.assert_allclose(found.x, DIGITS.x[i].ravel(), atol=1e-6)
         assert found.residual < 1e-6
     # A batch of two records is no multiple of one input, and the residual says so.
-    value = gradient(params, two, jnp.array([True, True]), jax.random.key(9), jnp.int32(0)).value
+    value = gradient(params, pair(0), jnp.array([True, True]), jax.random.key(9), jnp.int32(0)).value
     assert invert_dense(*first(value, model)).residual > 0.01
 
 
@@ -57,8 +60,7 @@ def test_digit_from_two_released_weights() -> None:
     # The update of a step is the gradient times the learning rate, rounded to the weights' precision.
     task = make("linear", 0.235)
     before = task.initialise(jax.random.key(1))
-    one = Records(jnp.asarray(DIGITS.x[:2]), jnp.asarray(DIGITS.y[:2]))
-    value = task.gradient(before, one, jnp.array([True, False]), jax.random.key(3), jnp.int32(0)).value
+    value = task.gradient(before, pair(0), jnp.array([True, False]), jax.random.key(3), jnp.int32(0)).value
     after = jax.tree.map(lambda p, g: p - 10.0 * g, before, value)
     kernel, bias = (b - a for a, b in zip(first(before, "linear"), first(after, "linear"), strict=True))
     np.testing.assert_allclose(invert_dense(kernel, bias).x, DIGITS.x[0].ravel(), atol=1e-5)
@@ -68,7 +70,7 @@ def test_tiny_and_zero_inputs() -> None:
     g = np.array([1e-200, -3e-200])
     x = np.array([0.25, 0.5, 1.0])
     np.testing.assert_allclose(invert_dense(np.outer(x, g), g).x, x)
-    nothing = invert_dense(np.zeros((3, 2)), [1.0, 2.0])
+    nothing = invert_dense(np.zeros((3, 2)), np.array([1.0, 2.0]))
     assert np.all(nothing.x == 0.0) and nothing.residual == 0.0
 
 
