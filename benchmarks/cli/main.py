@@ -1,8 +1,8 @@
 """Entry of `exactdp`: finds the sub-command, runs it, prints its answer.
 
-Exit status: 0; 1 where `check` found a claim violated, a number could not be certified, or something could
-not be read, written or imported; 2 for bad input, with a message on stderr that names the flag, the rule and
-the value; 130 when interrupted.
+Exit status: 0; 1 where `check` found a claim violated, `audit mechanism` an outcome that was not expected, a
+number could not be certified, or something could not be read, written or imported; 2 for bad input, with a
+message on stderr that names the flag, the rule and the value; 130 when interrupted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,18 @@ from absl.flags import argparse_flags
 
 from exactdp import __version__
 
-COMMANDS = ("epsilon", "delta", "tradeoff", "calibrate", "ladder", "curves", "check", "train", "psi-audit")
+COMMANDS = (
+    "epsilon",
+    "delta",
+    "tradeoff",
+    "calibrate",
+    "ladder",
+    "curves",
+    "check",
+    "train",
+    "audit",
+    "psi-audit",
+)
 
 
 class Command(Protocol):

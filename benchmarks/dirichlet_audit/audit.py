@@ -1,0 +1,214 @@
+"""The audit at one scaling: two data sets, many runs on each, lower bounds beside the claims."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from exactdp.accounting.audit import threshold
+from exactdp.accounting.audit.result import AuditResult
+from exactdp.accounting.ladder.dirichlet_setting import REPLACE_WEIGHTS
+from exactdp.accounting.printed import dirichlet as printed
+from exactdp.accounting.sampling import truncated
+from exactdp.accounting.threat import ThreatModel
+from exactdp.benchmarks.dirichlet_audit.claimed import Claimed, claimed
+from exactdp.benchmarks.dirichlet_audit.neighbours import neighbours
+from exactdp.benchmarks.dirichlet_audit.options import Options
+from exactdp.mechanisms import keys
+from exactdp.mechanisms.batches import Poisson
+from exactdp.train import certificates, data, dirichlet
+from exactdp.train.attacks import released_weights
+from exactdp.train.attacks.released_weights import Read, Scores
+from exactdp.train.data import Dataset
+from exactdp.train.network import Network
+from exactdp.train.task import Records, Task
+
+REPLACE_UPDATES = ThreatModel(
+    REPLACE_WEIGHTS.adjacency, REPLACE_WEIGHTS.coins, "the weights after every step; all labels are public"
+)
+_CHUNK = 256
+_MEASURED = 8
+_TYPICAL = 0.9  # true-class probability at which the paper compares rates
+
+
+@dataclasses.dataclass(frozen=True)
+class Audited:
+    """What was found at one scaling.
+
+    Attributes:
+      scaling: r.
+      learning_rate: gamma.
+      weights: the bound from the final weights, the initial ones known; it is the one to quote.
+      blind: from the final weights alone.
+      updates: from the weights after every step.
+      missed: runs with the feature whose final weights do not show it.
+      false: runs without it whose final weights seem to show it.
+      accuracy: on the test records, mean of a few of the models.
+      claimed: epsilon of the draws.
+      seconds: how long it took.
+    """
+
+    scaling: float
+    learning_rate: float
+    weights: AuditResult
+    blind: AuditResult
+    updates: AuditResult
+    missed: int
+    false: int
+    accuracy: float
+    claimed: Claimed
+    seconds: float
+
+    @property
+    def exceeded(self) -> list[str]:
+        """The claims that the bound exceeds."""
+        return self.claimed.exceeded(self.weights.epsilon_lower)
+
+    @property
+    def verdict(self) -> str:
+        """What the bound says of the claims."""
+        known = [name for name, value in self.claimed.values().items() if value is not None]
+        how_many = {0: "no epsilon", len(known): "every epsilon"}.get(len(self.exceeded), "some epsilons")
+        return f"the weights exceed {how_many} claimed for the draws"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; `AuditResult.from_dict` reads it."""
+        return {
+            **self.weights.as_dict(),
+            "claimed": self.claimed.as_dict(),
+            "exceeded": self.exceeded,
+            "verdict": self.verdict,
+            "scaling": self.scaling,
+            "learning_rate": self.learning_rate,
+            "missed": self.missed,
+            "false": self.false,
+            "accuracy": self.accuracy,
+            "readings": {name: result.as_dict() for name, result in self.readings().items()},
+            "seconds": self.seconds,
+        }
+
+    def readings(self) -> Mapping[str, AuditResult]:
+        """The bounds by what the adversary sees."""
+        return {
+            "final and initial weights": self.weights,
+            "final weights alone": self.blind,
+            "weights after every step": self.updates,
+        }
+
+
+def audit(scaling: float, *, options: Options) -> Audited:
+    """Trains on both data sets and bounds epsilon of what is released.
+
+    The coins and draws of each scaling come from the same seed. Every bound holds with its confidence by
+    itself; no statement is made about several together.
+
+    Args:
+      scaling: r > 0.
+      options: all else.
+
+    Raises:
+      ValueError: a value is out of range, or the data set has no feature to use.
+    """
+    start = time.perf_counter()
+    dataset = data.load(options.dataset)
+    pair = neighbours(dataset, records=options.records)
+    task = _task(scaling, options, dataset)
+    rate = options.effective_learning_rate / printed.kappa(
+        scaling, offset=options.offset, true_class_probability=_TYPICAL
+    )
+    claims = claimed(
+        scaling,
+        offset=options.offset,
+        sampling_probability=options.sampling_probability,
+        num_steps=options.num_steps,
+        delta=options.delta,
+    )
+    read = released_weights.reader(options.model, feature=pair.feature)
+    inside, models = _runs(task, pair.present, read, rate, options, runs=options.runs_in, side=1)
+    outside, _ = _runs(task, pair.absent, read, rate, options, runs=options.runs_out, side=0)
+    measured = min(_MEASURED, options.runs_in)
+    accuracy = [
+        task.measure(jax.tree.map(lambda leaf: leaf[i], models), dataset.x_test, dataset.y_test)  # noqa: B023
+        for i in range(measured)
+    ]
+    return Audited(
+        scaling=scaling,
+        learning_rate=rate,
+        weights=_bound(inside.weights, outside.weights, options, REPLACE_WEIGHTS, _note(scaling, options)),
+        blind=_blind(inside, outside, options, _note(scaling, options)),
+        updates=_bound(inside.updates, outside.updates, options, REPLACE_UPDATES, _note(scaling, options)),
+        missed=int(np.count_nonzero(inside.weights <= 0.0)),
+        false=int(np.count_nonzero(outside.weights > 0.0)),
+        accuracy=float(np.mean(accuracy)),
+        claimed=claims,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _task(scaling: float, options: Options, dataset: Dataset) -> Task:
+    q, n = options.sampling_probability, options.records
+    # What overflowing batches cost is a millionth of delta, or nothing.
+    room = truncated.capacity_for(
+        n,
+        sampling_probability=q,
+        num_steps=options.num_steps,
+        log10_overflow=math.log10(options.delta) - 6.0,
+    )
+    sampler = Poisson(n, q, min(room, n))
+    classes = dataset.num_classes
+    return dirichlet.task(
+        Network(options.model, dataset.input_shape, classes),
+        certificate=certificates.dirichlet(
+            scaling, offset=options.offset, sampler=sampler, num_classes=classes
+        ),
+        sampler=sampler,
+        scaling=scaling,
+        offset=options.offset,
+    )
+
+
+def _runs(
+    task: Task, records: Records, read: Read, rate: float, options: Options, *, runs: int, side: int
+) -> tuple[Scores, Any]:
+    return released_weights.run_many(
+        task,
+        records,
+        read=read,
+        learning_rate=rate,
+        num_steps=options.num_steps,
+        runs=runs,
+        key=jax.random.fold_in(keys.run_key(options.seed), side),
+        chunk=min(_CHUNK, options.runs_in),  # of one size on both sides, to be compiled once
+    )
+
+
+def _bound(
+    inside: np.ndarray, outside: np.ndarray, options: Options, threat_model: ThreatModel, note: str
+) -> AuditResult:
+    """From a test that was fixed before any run: has the weight moved at all."""
+    band = threshold.fixed_thresholds(inside, outside, thresholds=[0.0], confidence=options.confidence)
+    return band.result(
+        delta=options.delta,
+        threat_model=threat_model,
+        note=f"The initial weights, which do not depend on the data, are known. {note}",
+    )
+
+
+def _blind(inside: Scores, outside: Scores, options: Options, note: str) -> AuditResult:
+    # Equal scores do not occur: the initial weights are continuous. So the seed of their order is of no use.
+    band = threshold.order_statistics(inside.blind, outside.blind, seed=0, confidence=options.confidence)
+    return band.result(delta=options.delta, threat_model=REPLACE_WEIGHTS, note=note)
+
+
+def _note(scaling: float, options: Options) -> str:
+    return (
+        f"scaling = {scaling:g}, offset = {options.offset:g}, sampling_probability = "
+        f"{options.sampling_probability:g}, num_steps = {options.num_steps}; {options.model} model on "
+        f"{options.records} records of {options.dataset}."
+    )
