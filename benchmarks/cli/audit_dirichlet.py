@@ -1,4 +1,4 @@
-"""`exactdp audit dirichlet`: released weights of Dirichlet softmax training beside the claim for its draws."""
+"""`exactdp audit dirichlet`: released weights of Dirichlet training beside the claim for its draws."""
 
 from __future__ import annotations
 

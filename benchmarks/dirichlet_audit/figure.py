@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 
 from exactdp.benchmarks.curves import store, style
+from exactdp.benchmarks.experiments.dirichlet import ARXIV
 
 _LINES = {
     "printed": ("printed (Lemma 13)", style.VERMILLION, "--"),
@@ -54,8 +55,8 @@ def draw(path: Path) -> list[Path]:
         axes.grid(linewidth=0.3, color="#e6e6e6")
         axes.set_axisbelow(True)
         figure.suptitle(
-            f"α = {header['offset']:g}, q = {header['sampling_probability']:g}, T = {header['num_steps']}; "
-            f"{header['trials']} runs at each mark",
+            f"{ARXIV} · α = {header['offset']:g}, q = {header['sampling_probability']:g}, "
+            f"T = {header['num_steps']}; {header['trials']} runs at each mark",
             fontsize=6.5,
             color=style.GREY,
         )

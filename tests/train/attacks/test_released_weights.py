@@ -1,4 +1,4 @@
-"""Many runs at once: each is the plain loop's run, and its weights show the record exactly if it was drawn."""
+"""Many runs at once: each is the plain loop's, and its weights show the record exactly if it was drawn."""
 
 from __future__ import annotations
 
