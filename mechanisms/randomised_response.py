@@ -16,6 +16,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array, Float, Int
 
 from exactdp.accounting import validate
@@ -42,8 +43,15 @@ def respond(
       epsilon: >= 1e-5, nats.
 
     Raises:
-      ValueError: `epsilon` is too small, or there are not 2 to 1000 classes.
+      ValueError: `epsilon` is too small, there are not 2 to 1000 classes, or labels or prior are none.
     """
+    keys.require_key(key)
+    labels, prior = jnp.asarray(labels), jnp.asarray(prior)
+    if prior.ndim != 2 or not jnp.issubdtype(labels.dtype, jnp.integer):
+        raise ValueError(
+            f"prior must be [records, classes] and labels whole numbers, got {prior.dtype}"
+            f"{list(prior.shape)} and {labels.dtype}"
+        )
     classes = prior.shape[-1]
     if not 2 <= classes <= _LARGEST_CLASSES:
         raise ValueError(f"prior must be over 2 to {_LARGEST_CLASSES} classes, got {classes}")
@@ -51,6 +59,7 @@ def respond(
         raise ValueError(f"epsilon must be at least {10.0 * _ROUNDING:g}, got {epsilon}")
     if labels.shape != prior.shape[:1]:
         raise ValueError(f"labels must be one for each row of prior, got {labels.shape} and {prior.shape}")
+    _require_values(labels, prior)
     kept = 1.0 / (1.0 + np.arange(classes) * math.exp(-(epsilon - _ROUNDING)))  # for k = 1 ... K
     thresholds = jnp.asarray(np.minimum(np.floor(kept * 2.0**32), 2.0**32 - 1).astype(np.uint32))
     order = jnp.argsort(-prior, axis=-1, stable=True)
@@ -66,6 +75,23 @@ def respond(
     other = other + (inside & (other >= rank))
     place = jnp.where(stays, rank, other)
     return jnp.take_along_axis(order, place[:, None], -1)[:, 0].astype(labels.dtype)
+
+
+def _require_values(labels: Array, prior: Array) -> None:
+    """Refuses values that say nothing; traced ones are not looked at.
+
+    A label out of range would go as the likeliest one, and a prior that is none keeps one label alone.
+    """
+    if not isinstance(labels, Tracer) and labels.size:
+        if int(labels.min()) < 0 or int(labels.max()) >= prior.shape[-1]:
+            raise ValueError(
+                f"labels must be in 0 ... {prior.shape[-1] - 1}, got {int(labels.min())} to "
+                f"{int(labels.max())}"
+            )
+    if not isinstance(prior, Tracer):
+        sums = jnp.sum(prior, axis=-1)
+        if not bool(jnp.all(prior >= 0.0) & jnp.all(sums > 0.0) & jnp.all(jnp.isfinite(sums))):
+            raise ValueError("prior must be finite and >= 0, with a positive entry in each row, got another")
 
 
 def pair(epsilon: float) -> PureDP:

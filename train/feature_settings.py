@@ -10,6 +10,7 @@ ADJACENCIES = ("replace", "add_remove")
 BATCHES = ("two", "single")
 PRIVATE_LOSSES = ("residual", "whole")
 _LEAST, _LARGEST = 1e-15, 1e15
+_STEP_LIMIT = 2**28  # as `exactdp.mechanisms.keys.STEP_LIMIT`, without JAX
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +53,7 @@ class FeatureSettings:
         validate.one_of("batches", self.batches, BATCHES)
         validate.one_of("private_loss", self.private_loss, PRIVATE_LOSSES)
         if self.public_batch_size is not None:
-            validate.count("public_batch_size", self.public_batch_size, minimum=1)
+            _whole("public_batch_size", self.public_batch_size, minimum=1)
             if self.batches == "single":
                 raise ValueError(
                     f"public_batch_size must be left out with a single batch, got {self.public_batch_size}"
@@ -63,10 +64,15 @@ class FeatureSettings:
             raise ValueError(
                 f"public_noise_multiplier must be at most {_LARGEST:g}, got {self.public_noise_multiplier}"
             )
-        validate.count("public_steps", self.public_steps)
+        _whole("public_steps", self.public_steps, minimum=0)
         if self.public_learning_rate is not None:
             rate = validate.positive("public_learning_rate", self.public_learning_rate)
             if not _LEAST <= rate <= _LARGEST:
                 raise ValueError(f"public_learning_rate must be in [{_LEAST:g}, {_LARGEST:g}], got {rate}")
             if not self.public_steps:
                 raise ValueError("public_learning_rate must be left out without public_steps, got one")
+
+
+def _whole(name: str, value: float, *, minimum: int) -> None:
+    if validate.count(name, value, minimum=minimum) >= _STEP_LIMIT:
+        raise ValueError(f"{name} must be below {_STEP_LIMIT}, got {float(value):g}")

@@ -14,6 +14,7 @@ from exactdp.mechanisms import keys
 from exactdp.mechanisms.batches.batch import Sampler
 from exactdp.mechanisms.public import Public
 from exactdp.train.data import Dataset
+from exactdp.train.interrupt import Watch
 from exactdp.train.objective import Objective
 from exactdp.train.state import Parameters
 from exactdp.train.task import Records
@@ -70,8 +71,17 @@ def initialiser(
         params = objective.initialise(first)
         x, y = jnp.asarray(data.x.reshape(len(data.x), -1)), jnp.asarray(data.y)
         bar = tqdm(range(num_steps), disable=not progress, unit="step", desc="public pre-training")
-        for step in bar:
-            params = one(params, x, y, own, jnp.int32(step))
+        # An interrupt is heard between two steps: within one it would hit the compiler or the device.
+        with Watch() as watch, bar:
+            for step in bar:
+                following = one(params, x, y, own, jnp.int32(step))
+                jax.block_until_ready(params)
+                params = following
+                if watch.asked:
+                    raise KeyboardInterrupt(
+                        f"interrupted after step {step + 1} of {num_steps} of public pre-training; nothing "
+                        "is saved before it ends"
+                    )
         return params
 
     return parameters

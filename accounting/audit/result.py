@@ -173,7 +173,9 @@ class AuditResult:
         values = {name: record[name] for name in fields if name in record}
         try:
             values["threat_model"] = ThreatModel(**values["threat_model"])
-            values["tradeoff"] = tuple((fpr, fnr) for fpr, fnr in values.get("tradeoff", ()))
+            values["tradeoff"] = tuple((*point,) for point in values.get("tradeoff", ()))
+            if any(len(point) != 2 for point in values["tradeoff"]):
+                raise ValueError(f"tradeoff must be pairs (fpr, fnr), got {values['tradeoff']}")
             return cls(**values)
         except (TypeError, AttributeError) as error:
             raise ValueError(f"an audit result must have fields of the right kind, got {error}") from None
@@ -193,7 +195,7 @@ class AuditResult:
         """
         try:
             record = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"audit must be a JSON file, got {path}: {error}") from None
         if not isinstance(record, dict):
             raise ValueError(f"audit must be a JSON object, got {path}")

@@ -28,6 +28,7 @@ Target = Literal["epsilon", "mu"]
 
 TARGETS: tuple[str, ...] = get_args(Target)
 _RARE_SHARE = 0.9  # of the error: for the rare error rate, on whose logarithm epsilon depends
+_LEAST_RATIO = 1.01
 _RATIO = 1.08  # of neighbouring ranks where a threshold is searched for
 
 
@@ -123,7 +124,7 @@ def pilot_thresholds(
     Args:
       scores_in: as in `held_out`, shape [n], n >= 1; none of them may be counted later.
       scores_out: as in `held_out`, shape [m], m >= 1.
-      ratio: of neighbouring ranks, > 1.
+      ratio: of neighbouring ranks, >= 1.01.
       least_rank: the first rank, >= 1; a threshold at a lower one has an uncertain tail.
 
     Returns:
@@ -135,8 +136,8 @@ def pilot_thresholds(
     """
     inside = np.sort(_scores("scores_in", scores_in, 1))
     outside = np.sort(_scores("scores_out", scores_out, 1))
-    if not validate.finite("ratio", ratio) > 1.0:
-        raise ValueError(f"ratio must be > 1, got {ratio}")
+    if not validate.finite("ratio", ratio) >= _LEAST_RATIO:
+        raise ValueError(f"ratio must be at least {_LEAST_RATIO:g}, got {ratio}")
     least = validate.count("least_rank", least_rank, minimum=1)
     high = outside[len(outside) - _from(_ranks(len(outside), ratio), least)]
     low = inside[_from(_ranks(len(inside), ratio), least) - 1]
@@ -204,7 +205,7 @@ def order_statistics(
       seed: of the order of equal scores alone, >= 0; to be fixed before the scores are seen. Without equal
         scores the result does not depend on it.
       confidence: in (0, 1), for all points together.
-      ratio: of neighbouring ranks, > 1. Fewer ranks have sharper bounds, more of them a better choice.
+      ratio: of neighbouring ranks, >= 1.01. Fewer ranks have sharper bounds, more of them a better choice.
 
     Returns:
       A band of about log(n m) / log(ratio) points.
@@ -217,8 +218,8 @@ def order_statistics(
     inside = np.sort(_scores("scores_in", scores_in, 1))
     outside = np.sort(_scores("scores_out", scores_out, 1))
     error = 1.0 - validate.open_probability("confidence", confidence)
-    if not validate.finite("ratio", ratio) > 1.0:
-        raise ValueError(f"ratio must be > 1, got {ratio}")
+    if not validate.finite("ratio", ratio) >= _LEAST_RATIO:
+        raise ValueError(f"ratio must be at least {_LEAST_RATIO:g}, got {ratio}")
     generator = np.random.default_rng(validate.count("seed", seed))
     n, m = len(inside), len(outside)
     top, bottom = _ranks(m, ratio), _ranks(n, ratio)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from pathlib import Path
 
 from exactdp.benchmarks.cli import extras, flags, output
 from exactdp.benchmarks.curves.ladders import number
@@ -107,7 +108,6 @@ def _audit(arguments: argparse.Namespace) -> tuple[str, int]:
     if attributes and run is None:
         raise ValueError(f"attribute must be given with run, got {arguments.attribute} without")
     data.require_known(arguments.dataset)
-    directory = None if arguments.out is None else store.prepare_directory("out", arguments.out)
     dataset = data.load(arguments.dataset)
     columns = dataset.input_shape[0] if len(dataset.input_shape) == 1 else 0
 
@@ -139,11 +139,10 @@ def _audit(arguments: argparse.Namespace) -> tuple[str, int]:
         "seed": options.seed,
         "claim": None if claim is None else dict(claim.given),
     }
-    files = (
-        []
-        if directory is None
-        else report.write(directory, result, attacked, asked=asked, confidence=options.confidence)
-    )
+    files: list[Path] = []
+    if arguments.out is not None:
+        directory = store.prepare_directory("out", arguments.out)
+        files = report.write(directory, result, attacked, asked=asked, confidence=options.confidence)
     answer = {
         **asked,
         **report.as_dict(result, confidence=options.confidence),

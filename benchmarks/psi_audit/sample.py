@@ -16,6 +16,7 @@ from exactdp.train.data import Dataset
 
 _LARGEST_INPUT = 4096
 # What float32 leaves uncertain of a view, with pixels of size 1.
+_MOST_LEVELS = 2**24
 _FLOAT_PRECISION = 1e-6
 
 
@@ -65,7 +66,9 @@ class View:
     levels: int = 0
 
     def __post_init__(self) -> None:
-        if validate.count("levels", self.levels) == 1:
+        if validate.count("levels", self.levels) > _MOST_LEVELS:
+            raise ValueError(f"levels must be at most {_MOST_LEVELS}, got {float(self.levels):g}")
+        if self.levels == 1:
             raise ValueError("levels must be 0 (no rounding) or at least 2, got 1")
 
     def __call__(self, x: Float[np.ndarray, "n ..."]) -> Float[np.ndarray, "n ..."]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 
 import jax.numpy as jnp
@@ -11,6 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from exactdp.accounting import validate
+
+_LARGEST_FILL = 1e15
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,8 +36,7 @@ class Columns:
         twice = next((a for a, b in zip(found, found[1:], strict=False) if a == b), None)
         if twice is not None:
             raise ValueError(f"columns must name each column once, got {twice} twice")
-        if not math.isfinite(self.fill):
-            raise ValueError(f"fill must be finite, got {self.fill}")
+        require_fill(self.fill)
         object.__setattr__(self, "indices", tuple(found))
 
     def view(self, x: Float[Array, "batch columns"]) -> Float[Array, "batch columns"]:
@@ -63,6 +63,16 @@ class Columns:
         return f"columns:{_ranges(self.indices)}{fill}"
 
 
+def require_fill(fill: float) -> None:
+    """Refuses a constant that float32 records cannot hold.
+
+    Raises:
+      ValueError: it is refused.
+    """
+    if not abs(fill) <= _LARGEST_FILL:
+        raise ValueError(f"fill must be finite, of size {_LARGEST_FILL:g} at most, got {fill}")
+
+
 def feature_groups(columns: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """What each name stands for: the places of one feature, or of all features of one attribute.
 
@@ -85,20 +95,23 @@ def feature_groups(columns: Sequence[str]) -> dict[str, tuple[int, ...]]:
     return groups | single
 
 
-def named(words: Sequence[str], *, names: Sequence[str]) -> tuple[int, ...]:
+def named(words: Sequence[str], *, names: Sequence[str], num_columns: int) -> tuple[int, ...]:
     """Indices of the columns that words name.
 
     Args:
       words: each an index, a range `0-99` (both ends are taken), a column's name, or the name of a group:
         `sex` for all columns named `sex=...`.
       names: of the columns; empty where they have none.
+      num_columns: how many there are; 0 where records are not tabular.
 
     Raises:
-      ValueError: a word names no column, or one that another names.
+      ValueError: records are not tabular, or a word names no column, or one that another names.
     """
+    if num_columns == 0:
+        raise ValueError(f"columns must be of tabular records, got {','.join(words)} for others")
     found: list[int] = []
     for word in words:
-        new = _one(word, names)
+        new = _one(word, names, num_columns)
         twice = sorted(set(new) & set(found))
         if twice:
             raise ValueError(f"columns must name each column once, got {twice[0]} twice")
@@ -106,7 +119,7 @@ def named(words: Sequence[str], *, names: Sequence[str]) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _one(word: str, names: Sequence[str]) -> list[int]:
+def _one(word: str, names: Sequence[str], num_columns: int) -> list[int]:
     groups = feature_groups(names)
     if word in groups:
         return list(groups[word])
@@ -115,6 +128,8 @@ def _one(word: str, names: Sequence[str]) -> list[int]:
         start, stop = int(first), int(last) if dash else int(first)
         if stop < start:
             raise ValueError(f"columns must be ascending ranges, got {word}")
+        if stop >= num_columns:
+            raise ValueError(f"columns must be below the {num_columns} that there are, got {word}")
         return list(range(start, stop + 1))
     known = list(dict.fromkeys(name.partition("=")[0] for name in names))
     said = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "") if known else "no names"

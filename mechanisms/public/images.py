@@ -11,8 +11,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from exactdp.accounting import validate
+from exactdp.mechanisms.public.columns import require_fill
 
 KERNELS = ("gaussian", "box")
+_LEAST, _LARGEST = 1e-3, 1e6  # below nothing is blurred, beyond it an image of any size is one grey
 _REACH = 4.0  # standard deviations at which a Gaussian kernel is cut off
 
 
@@ -42,8 +44,7 @@ class Region:
             object.__setattr__(self, name, validate.count(name, getattr(self, name)))
         for name, least in (("bottom", self.top + 1), ("right", self.left + 1)):
             object.__setattr__(self, name, validate.count(name, getattr(self, name), minimum=least))
-        if not math.isfinite(self.fill):
-            raise ValueError(f"fill must be finite, got {self.fill}")
+        require_fill(self.fill)
 
     def view(self, x: Float[Array, "batch h w c"]) -> Float[Array, "batch h w c"]:
         """x with `fill` outside of the box."""
@@ -89,7 +90,8 @@ class Blur:
     kernel: str = "gaussian"
 
     def __post_init__(self) -> None:
-        validate.positive("sigma", self.sigma)
+        if not _LEAST <= validate.positive("sigma", self.sigma) <= _LARGEST:
+            raise ValueError(f"sigma must be in [{_LEAST:g}, {_LARGEST:g}] pixels, got {self.sigma}")
         validate.one_of("kernel", self.kernel, KERNELS)
 
     def view(self, x: Float[Array, "batch h w c"]) -> Float[Array, "batch h w c"]:
@@ -127,6 +129,8 @@ class Downsample:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factor", validate.count("factor", self.factor, minimum=2))
+        if self.factor > _LARGEST:
+            raise ValueError(f"factor must be at most {_LARGEST:g} pixels, got {float(self.factor):g}")
 
     def view(self, x: Float[Array, "batch h w c"]) -> Float[Array, "batch h w c"]:
         """The coarse images at the size of x."""

@@ -28,7 +28,7 @@ def parse(
 
     Args:
       text: one of the forms in `FORMS`.
-      num_columns: of the records, for `private:`.
+      num_columns: of the records, where they are tabular.
       names: of the columns, where they have any.
       label_prior: as `Public` takes it.
 
@@ -61,11 +61,10 @@ def _map(text: str, num_columns: int, names: Sequence[str]) -> InputMap:
     if kind in ("columns", "private"):
         words = [word for word in inner.split(",") if not word.startswith("fill=")]
         fill = [word.removeprefix("fill=") for word in inner.split(",") if word.startswith("fill=")]
-        found = columns.named(words, names=names)
+        if len(fill) > 1:
+            raise ValueError(f"fill must be given once, got {inner!r}")
+        found = columns.named(words, names=names, num_columns=num_columns)
         if kind == "private":
-            beyond = [index for index in found if index >= num_columns]
-            if beyond:
-                raise ValueError(f"columns must be below the {num_columns} that there are, got {beyond[0]}")
             found = tuple(sorted(set(range(num_columns)) - set(found)))
         return Columns(found, *(_number("fill", value) for value in fill))
     made: Mapping[str, tuple[Callable[..., InputMap], Mapping[str, Callable[[str, str], Any]]]] = {

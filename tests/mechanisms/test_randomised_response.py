@@ -74,6 +74,34 @@ def test_choosing_below_is_exact() -> None:
 
 
 @pytest.mark.parametrize(
+    ("labels", "prior", "message"),
+    [
+        ([-1, 0, 1], np.ones((3, 4)), "labels must be in 0 ... 3"),
+        ([4, 0, 1], np.ones((3, 4)), "labels must be in 0 ... 3"),
+        ([0.5, 0, 1], np.ones((3, 4)), "labels whole numbers"),
+        ([True, False, True], np.ones((3, 4)), "labels whole numbers"),
+        ([0, 1, 2], np.ones(4), "prior must be"),
+        ([0, 1, 2], np.full((3, 4), np.nan), "prior must be finite"),
+        ([0, 1, 2], np.full((3, 4), np.inf), "prior must be finite"),
+        ([0, 1, 2], np.zeros((3, 4)), "prior must be finite"),
+        ([0, 1, 2], np.array([[1.0, -0.5, 1.0, 1.0]] * 3), "prior must be finite"),
+    ],
+)
+def test_values_that_say_nothing_are_refused(labels: list[float], prior: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        randomised_response.respond(
+            jax.random.key(0), jnp.asarray(labels), prior=jnp.asarray(prior, jnp.float32), epsilon=1.0
+        )
+
+
+def test_an_old_style_key_is_refused() -> None:
+    with pytest.raises(ValueError, match="key must be one typed key"):
+        randomised_response.respond(
+            jax.random.PRNGKey(0), jnp.zeros(3, jnp.int32), prior=jnp.ones((3, 4)), epsilon=1.0
+        )
+
+
+@pytest.mark.parametrize(
     ("labels", "classes", "epsilon", "message"),
     [
         (3, 1, 1.0, "prior must be over 2 to 1000 classes"),

@@ -299,7 +299,7 @@ _RUNS = 30_000
 
 def scalar_task(adjacency: str, batches: str) -> Task:
     sampler = Poisson(_RECORDS, _RATE, _RECORDS)
-    public, asked = parse("columns:1"), FeatureSettings("columns:1", adjacency, batches)
+    public, asked = parse("columns:1", num_columns=2), FeatureSettings("columns:1", adjacency, batches)
     return feature.task(
         Scalar(),
         public=public,
@@ -510,6 +510,8 @@ def test_pre_training_uses_what_is_public_and_helps() -> None:
         ({"public": "label", "public_noise_multiplier": -1.0}, "public_noise_multiplier must be"),
         ({"public": "label", "public_noise_multiplier": 1e30}, "public_noise_multiplier must be at most"),
         ({"public": "label", "public_steps": -1}, "public_steps must be"),
+        ({"public": "label", "public_steps": 2**28}, "public_steps must be below"),
+        ({"public": "label", "public_batch_size": 1e300}, "public_batch_size must be below"),
         ({"public": "label", "public_learning_rate": 0.1}, "public_learning_rate must be left out"),
         ({"public": "label", "public_steps": 3, "public_learning_rate": 0.0}, "public_learning_rate must be"),
     ],

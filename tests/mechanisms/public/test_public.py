@@ -117,6 +117,12 @@ def test_texts_come_back(text: str) -> None:
     assert public.parse(found.text, num_columns=6) == found
 
 
+def test_columns_are_of_tables() -> None:
+    for text in ("columns:0-3", "private:sex"):
+        with pytest.raises(ValueError, match="columns must be of tabular records"):
+            public.parse(text)
+
+
 def test_names_and_groups_of_columns() -> None:
     def indices(text: str) -> tuple[int, ...]:
         inputs = public.parse(text, num_columns=6, names=NAMES).inputs
@@ -137,6 +143,7 @@ def test_names_and_groups_of_columns() -> None:
         ("blur:sigma=x", "sigma must be a number"),
         ("blur:sigma=-1", "sigma must be"),
         ("blur:sigma=nan", "sigma must be"),
+        ("blur:sigma=1e-320", "sigma must be in"),
         ("blur:kernel=box", "blur must be given as"),
         ("blur:sigma=1,sigma=2", "blur must be given as"),
         ("blur:sigma=1,kernel=cross", "kernel must be one of"),
@@ -149,6 +156,15 @@ def test_names_and_groups_of_columns() -> None:
         ("columns:0-3,2", "columns must name each column once"),
         ("columns:sex,1", "columns must name each column once"),
         ("columns:0,fill=inf", "fill must be finite"),
+        ("columns:0,fill=1e39", "fill must be finite, of size"),
+        ("columns:0,fill=1,fill=2", "fill must be given once"),
+        ("private:0,fill=1,fill=2", "fill must be given once"),
+        ("region:top=0,bottom=1,left=0,right=1,fill=-1e39", "fill must be finite, of size"),
+        ("columns:0-99999999999", "columns must be below the 6"),
+        ("columns:6", "columns must be below the 6"),
+        ("blur:sigma=1e308", "sigma must be in"),
+        ("blur:sigma=1e300,kernel=box", "sigma must be in"),
+        ("downsample:factor=99999999999999999999999", "factor must be at most"),
         ("private:0-5", "columns must name one column at least"),
         ("private:0-6", "columns must be below the 6"),
         ("label+label", "public must be one map"),
@@ -170,6 +186,10 @@ def test_texts_that_say_nothing_are_refused(text: str, message: str) -> None:
         (Public(Blur(1.0), False), (6,), "blur must be of images"),
         (Public(Region(0, 9, 0, 1), True), (8, 8, 1), "bottom must be at most the image's 8"),
         (Public(Identity(), True), (6,), "public must leave something private"),
+        (Public(Composed(Identity(), Identity()), True), (6,), "public must leave something private"),
+        (Public(Columns((0, 1, 2)), True), (3,), "public must leave something private"),
+        (Public(Region(0, 8, 0, 8), True), (8, 8, 1), "public must leave something private"),
+        (Public(Blur(0.01), True), (8, 8, 1), "public must leave something private"),
         (Public(Composed(Downsample(2), Blur(1.0)), True), (6,), "downsample must be of images"),
         (Public(Own(lambda x: x[:2], "cut"), True), (6,), "must give the shape of its record"),
         (Public(Own(lambda x: x / 0.0 * 0.0, "nan"), True), (6,), "must give finite numbers"),
