@@ -486,7 +486,8 @@ def test_pre_training_uses_what_is_public_and_helps() -> None:
     twin = prepare(
         "region:top=0,bottom=2,left=0,right=4+label", data=other, public_steps=60, public_learning_rate=0.5
     )
-    first, second = (one.pretraining(False)(KEY) for one in (ready, twin))
+    sgd = Optimiser(learning_rate=0.1)
+    first, second = (one.pretraining(sgd, False)(KEY) for one in (ready, twin))
     close(first, second, 0.0)
     before = ready.task.measure(ready.task.initialise(KEY), data.x_test, data.y_test)
     assert ready.task.measure(first, data.x_test, data.y_test) > max(before, 0.6)
