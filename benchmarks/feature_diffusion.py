@@ -128,6 +128,7 @@ class _Work:
         self.path, self.header, self.rows = path, header, rows
         self.size, self.experiment, self.data = size, experiment, data
         self._trainers: dict[str, Trainer] = {}
+        self._checked: set[str] = set()
 
     def trainer(self, split: str) -> Trainer:
         """The trainer of a split."""
@@ -139,6 +140,7 @@ class _Work:
                 network=self.size.network,
                 public_steps=self.size.public_steps,
                 public_rate=self.size.public_rate,
+                checked=self._checked,
             )
         return self._trainers[split]
 

@@ -108,6 +108,7 @@ class Trainer:
       network: size of the U-Net.
       public_steps: of pre-training, >= 1.
       public_rate: learning rate of pre-training, by Adam.
+      checked: series whose clipping was checked already, for the same network; the ones checked are added.
 
     Raises:
       ValueError: records that are no images, or that the map does not take.
@@ -122,6 +123,7 @@ class Trainer:
         network: Network,
         public_steps: int,
         public_rate: float,
+        checked: set[str] | None = None,
     ) -> None:
         self.experiment, self.data, self.public = experiment, data, public
         self.public_steps = validate.count("public_steps", public_steps, minimum=1)
@@ -133,7 +135,7 @@ class Trainer:
         self.map = _map(public, data)
         self.encoder = RandomConvolution()
         self._pretrained: dict[bytes, Parameters] = {}
-        self._checked: set[str] = set()
+        self._checked: set[str] = set() if checked is None else checked
         # The seeds of a point share what was prepared for it, and so what is compiled.
         self._prepared = functools.lru_cache(maxsize=1)(self._prepare)
         self._pretraining = functools.lru_cache(maxsize=2)(self._pretrain)
