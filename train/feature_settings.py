@@ -30,7 +30,7 @@ class FeatureSettings:
       public_noise_multiplier: noise on the sum of the public batch's gradients over the clip norm, >= 0. No
         guarantee needs it; the paper's Purchase100 recipe has the private one's.
       public_steps: steps of pre-training on public features, >= 0; they are free (Remark 2).
-      public_learning_rate: of pre-training; None for the run's own.
+      public_learning_rate: of pre-training, by the run's optimiser; None for the run's own.
 
     Raises:
       ValueError: an argument is out of range or contradicts another.

@@ -39,8 +39,8 @@ class Prepared:
       task: the method on its model.
       data: what it is trained on.
       network: the classifier; None where the task is another.
-      pretraining: whether to show progress -> parameters of a key after pre-training on what is public; None
-        where there is none.
+      pretraining: (optimiser, whether to show progress) -> parameters of a key after pre-training on what is
+        public; None where there is none.
     """
 
     settings: Settings
@@ -48,7 +48,7 @@ class Prepared:
     task: Task
     data: Dataset
     network: Network | None
-    pretraining: Callable[[bool], Callable[[jax.Array], Parameters]] | None = None
+    pretraining: Callable[[Optimiser, bool], Callable[[jax.Array], Parameters]] | None = None
 
 
 def prepare(
@@ -165,7 +165,8 @@ def run(
     require_fitting(settings, optimiser=made.optimiser)
     task = prepared.task
     if prepared.pretraining is not None:
-        task = dataclasses.replace(task, initialise=prepared.pretraining(made.progress))
+        first = prepared.pretraining(made.optimiser, made.progress)
+        task = dataclasses.replace(task, initialise=first)
     return loop.run(
         task,
         data=prepared.data,
@@ -193,22 +194,22 @@ def _public(settings: Settings, data: Dataset) -> Public | None:
 
 def _pretraining(
     settings: Settings, found: Plan, objective: Objective, data: Dataset, public: Public | None
-) -> Callable[[bool], Callable[[jax.Array], Parameters]] | None:
+) -> Callable[[Optimiser, bool], Callable[[jax.Array], Parameters]] | None:
     asked = settings.feature
     if asked is None or public is None or not asked.public_steps:
         return None
     expected = found.sampler.num_records * found.sampler.sampling_probability
     sampler = feature.public_sampler(asked, num_records=found.sampler.num_records, expected=expected)
-    rate = asked.public_learning_rate or found.learning_rate
 
-    def initialiser(progress: bool) -> Callable[[jax.Array], Parameters]:
+    def initialiser(optimiser: Optimiser, progress: bool) -> Callable[[jax.Array], Parameters]:
+        rate = float(asked.public_learning_rate or optimiser.learning_rate)
         return pretrain.initialiser(
             objective,
             public=public,
             data=data,
             sampler=sampler,
             num_steps=int(asked.public_steps),
-            learning_rate=float(rate),
+            optimiser=dataclasses.replace(optimiser, learning_rate=rate),
             progress=progress,
         )
 

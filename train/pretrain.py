@@ -16,6 +16,7 @@ from exactdp.mechanisms.public import Public
 from exactdp.train.data import Dataset
 from exactdp.train.interrupt import Watch
 from exactdp.train.objective import Objective
+from exactdp.train.optimiser import Optimiser
 from exactdp.train.state import Parameters
 from exactdp.train.task import Records
 
@@ -27,10 +28,10 @@ def initialiser(
     data: Dataset,
     sampler: Sampler,
     num_steps: int,
-    learning_rate: float,
+    optimiser: Optimiser,
     progress: bool = False,
 ) -> Callable[[jax.Array], Parameters]:
-    """key -> parameters after `num_steps` of plain SGD on the public loss.
+    """key -> parameters after `num_steps` of an optimiser on the public loss.
 
     Nothing but the public views of the records and, where they are public, their labels is used, so that the
     result may be released. It is a function of the key and of what is public: a resumed run makes it again.
@@ -41,18 +42,20 @@ def initialiser(
       data: the training set.
       sampler: draws the batches.
       num_steps: >= 1.
-      learning_rate: of SGD, > 0.
+      optimiser: what makes updates of gradients; its schedule is over these steps.
       progress: whether to show a bar on stderr.
     """
+    transformation = optimiser.build(num_steps)
 
     @jax.jit
     def one(
         params: Parameters,
+        memory: optax.OptState,
         x: Float[Array, "n ..."],
         y: Int[Array, " n"],
         key: jax.Array,
         step: Int[Array, ""],
-    ) -> Parameters:
+    ) -> tuple[Parameters, optax.OptState]:
         batch = sampler.draw(key, step=step, purpose="public_batch")
         rows = Records(x[batch.indices].reshape(-1, *objective.input_shape), y[batch.indices])
         view_key = keys.step_key(key, step=step, purpose="public_augment")
@@ -63,20 +66,21 @@ def initialiser(
             total = jnp.sum(jnp.where(mask, objective.losses(p, examples), 0.0))
             return total / jnp.maximum(jnp.sum(mask), 1)
 
-        slope = jax.grad(mean)(params)
-        return optax.apply_updates(params, jax.tree.map(lambda leaf: -learning_rate * leaf, slope))
+        updates, memory = transformation.update(jax.grad(mean)(params), memory, params)
+        return optax.apply_updates(params, updates), memory
 
     def parameters(key: jax.Array) -> Parameters:
         first, own = jax.random.split(key)  # `own` is the run key of pre-training
         params = objective.initialise(first)
+        memory = transformation.init(params)
         x, y = jnp.asarray(data.x.reshape(len(data.x), -1)), jnp.asarray(data.y)
         bar = tqdm(range(num_steps), disable=not progress, unit="step", desc="public pre-training")
         # An interrupt is heard between two steps: within one it would hit the compiler or the device.
         with Watch() as watch, bar:
             for step in bar:
-                following = one(params, x, y, own, jnp.int32(step))
-                jax.block_until_ready(params)
-                params = following
+                before = params
+                params, memory = one(params, memory, x, y, own, jnp.int32(step))
+                jax.block_until_ready(before)
                 if watch.asked:
                     raise KeyboardInterrupt(
                         f"interrupted after step {step + 1} of {num_steps} of public pre-training; nothing "

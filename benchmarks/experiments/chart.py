@@ -59,12 +59,13 @@ def curve(
     place: int,
     label: str,
     x: Callable[[Summary], float] = lambda one: one.x,
+    scale: float = 100.0,
 ) -> None:
-    """Means in per cent with a bar of one standard deviation over the seeds."""
+    """Means, in per cent unless `scale` is another, with a bar of one standard deviation over the seeds."""
     axes.errorbar(
         [x(one) for one in group],
-        [100.0 * one.mean for one in group],
-        yerr=[100.0 * one.deviation for one in group],
+        [scale * one.mean for one in group],
+        yerr=[scale * one.deviation for one in group],
         color=COLOURS[place % len(COLOURS)],
         marker=MARKERS[place % len(MARKERS)],
         markersize=3.2,

@@ -11,6 +11,7 @@ import numpy as np
 from exactdp.accounting import validate
 from exactdp.train import data, models
 from exactdp.train.data import Dataset
+from exactdp.train.generative import UNET
 from exactdp.train.settings import Settings
 
 SPLITS = ("test", "held_out")
@@ -25,7 +26,7 @@ class Experiment:
 
     Attributes:
       dataset: name, as `exactdp.train.data.load` takes it.
-      model: one of `exactdp.train.models.NAMES`.
+      model: one of `exactdp.train.models.NAMES`, or "unet" for a diffusion model.
       train_records: how many training records are used, the first of a fixed shuffle; 0 for all.
       test_records: likewise.
       num_steps: T >= 1.
@@ -49,7 +50,7 @@ class Experiment:
     paper: str = dataclasses.field(kw_only=True)
 
     def __post_init__(self) -> None:
-        validate.one_of("model", self.model, models.NAMES)
+        validate.one_of("model", self.model, (*models.NAMES, UNET))
         for name in ("train_records", "test_records"):
             validate.count(name, getattr(self, name))
         for name in ("num_steps", "num_seeds"):

@@ -27,12 +27,14 @@ class Script:
       compute: (path of the CSV file, experiment, data) -> all rows; what the file has already it keeps.
       draw: (path of the CSV file) -> paths of the figure, drawn from that file alone.
       presets: data set -> sizes and model that suit it; the first one is the default.
+      table: the rows as text.
     """
 
     name: str
     compute: Compute
     draw: Draw
     presets: Mapping[str, Experiment]
+    table: Callable[[Sequence[store.Row]], str] = sweep.table
 
     def path(self, out: Path, dataset: str) -> Path:
         """Of the CSV file."""
@@ -99,6 +101,6 @@ class Script:
             print(json.dumps({"rows": rows, "written": [str(path) for path in written]}))
             return
         if rows:
-            print(sweep.table(rows))
+            print(self.table(rows))
         for path in written:
             print(path)

@@ -123,7 +123,7 @@ def carry_out(
     Raises:
       ValueError: the file is there with another header, or a setting cannot be run.
     """
-    rows = _found(path, header)
+    rows = kept(path, header)
     for point in points:
         have = {row["seed"] for row in rows if _key(row) == (point.split, point.series, repr(float(point.x)))}
         missing = [seed for seed in range(experiment.num_seeds) if str(seed) not in have]
@@ -167,7 +167,12 @@ def viewed(data: Dataset, text: str) -> Dataset:
     return dataclasses.replace(data, x=x, x_test=x_test)
 
 
-def _found(path: Path, header: Mapping[str, object]) -> list[store.Row]:
+def kept(path: Path, header: Mapping[str, object]) -> list[store.Row]:
+    """The rows of a file that is to be continued; none where there is no file.
+
+    Raises:
+      ValueError: the file is there with another header.
+    """
     if not path.is_file():
         return []
     found, rows = store.read_csv(path)
@@ -228,7 +233,7 @@ def _row(
         }
     if point.labels is not None:
         values |= point.labels.claim(delta=settings.delta)
-    return {name: _cell(values.get(name)) for name in COLUMNS}
+    return {name: cell(values.get(name)) for name in COLUMNS}
 
 
 def _auc(prepared: methods.Prepared, result: loop.Result) -> float | None:
@@ -240,10 +245,11 @@ def _auc(prepared: methods.Prepared, result: loop.Result) -> float | None:
 
 def _empty(point: Point) -> store.Row:
     values = {"split": point.split, "series": point.series, "x": float(point.x), "reason": point.reason}
-    return {name: _cell(values.get(name)) for name in COLUMNS}
+    return {name: cell(values.get(name)) for name in COLUMNS}
 
 
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
+    """A value as a field of the CSV file."""
     return "" if value is None else repr(value) if isinstance(value, float) else str(value)
 
 

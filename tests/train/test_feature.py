@@ -484,10 +484,24 @@ def test_pre_training_uses_what_is_public_and_helps() -> None:
     twin = prepare(
         "region:top=0,bottom=2,left=0,right=4+label", data=other, public_steps=60, public_learning_rate=0.5
     )
-    first, second = (one.pretraining(False)(KEY) for one in (ready, twin))
+    sgd = Optimiser(learning_rate=0.1)
+    first, second = (one.pretraining(sgd, False)(KEY) for one in (ready, twin))
     close(first, second, 0.0)
     before = ready.task.measure(ready.task.initialise(KEY), data.x_test, data.y_test)
     assert ready.task.measure(first, data.x_test, data.y_test) > max(before, 0.6)
+
+
+def test_pre_training_is_by_the_run_s_optimiser_at_its_own_rate() -> None:
+    ready = prepare(public_steps=1, public_learning_rate=0.03)
+    start = ready.task.initialise(jax.random.split(KEY)[0])
+    for optimiser, normalised in ((Optimiser("adam", learning_rate=7.0), True), (Optimiser(), False)):
+        found = ready.pretraining(optimiser, False)(KEY)
+        moved = jnp.concatenate(
+            [jnp.abs(a - b).ravel() for a, b in zip(*map(jax.tree.leaves, (start, found)), strict=True)]
+        )
+        # Adam's first step moves every parameter that has a gradient by the rate, whatever its size.
+        assert (abs(float(jnp.max(moved)) - 0.03) < 1e-4) == normalised
+        assert (float(jnp.median(moved[moved > 0])) > 0.029) == normalised
 
 
 # Bad input
