@@ -15,8 +15,16 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
 ORDER: dict[str, tuple[str, ...]] = {
-    "": ("index.md", "cli.md", "guarantees.md", "sharp_edges.md"),
-    "papers": ("dirichlet.md", "dirichlet_training.md", "feature.md", "two_stage.md"),
+    "": ("index.md", "cli.md", "guarantees.md", "sharp_edges.md", "audits.md"),
+    "papers": (
+        "dirichlet.md",
+        "dirichlet_training.md",
+        "feature.md",
+        "feature_training.md",
+        "feature_diffusion.md",
+        "feature_attacks.md",
+        "two_stage.md",
+    ),
     "accountants": ("pairs.md", "prv.md", "rdp.md", "fdp.md", "calibrate.md", "ledger.md", "worst_pair.md"),
     "training": ("overview.md", "runs.md", "sources.md"),
     "mechanisms": ("clipping.md", "batches.md", "noise.md", "dirichlet.md"),
