@@ -154,11 +154,14 @@ def epsilons(fpr: tuple[float, ...] | Array, fnr: tuple[float, ...] | Array, *, 
     """max(log((1 - delta - fnr) / fpr), log((1 - delta - fpr) / fnr)) for rates in (0, 1]; may be negative.
 
     Raises:
-      ValueError: `delta` is outside [0, 1).
+      ValueError: `delta` is outside [0, 1), or a rate outside (0, 1].
     """
     if validate.probability("delta", delta) == 1.0:
         raise ValueError(f"delta must be in [0, 1), got {delta}")
     x, y = np.asarray(fpr, dtype=np.float64), np.asarray(fnr, dtype=np.float64)
+    for name, rates in (("fpr", x), ("fnr", y)):
+        if not np.all((rates > 0.0) & (rates <= 1.0)):
+            raise ValueError(f"{name} must be in (0, 1], got {rates.tolist()}")
     return np.maximum(_log(1.0 - delta - y) - np.log(x), _log(1.0 - delta - x) - np.log(y))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from exactdp.accounting.audit import threshold
+from exactdp.accounting.audit import band, threshold
 from exactdp.accounting.audit.band import GAUSSIAN, Band
 from exactdp.accounting.audit.known import Known, RandomisedResponse, Silent, SubsampledGaussian
 from exactdp.accounting.fdp.gaussian import GaussianTradeoff
@@ -211,7 +212,7 @@ def test_bad_input() -> None:
         threshold.held_out(good, good, delta=0.0, seed=1, target="advantage")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="confidence must be in"):
         threshold.order_statistics(good, good, seed=1, confidence=1.0)
-    with pytest.raises(ValueError, match="ratio must be > 1"):
+    with pytest.raises(ValueError, match="ratio must be at least"):
         threshold.order_statistics(good, good, seed=1, ratio=1.0)
     with pytest.raises(ValueError, match="same length"):
         threshold.fixed_thresholds(good, good, thresholds=[])
@@ -221,3 +222,18 @@ def test_bad_input() -> None:
         threshold.order_statistics(good, good, seed=1).result(delta=0.0, threat_model=MODEL, gaussian=True)
     with pytest.raises(ValueError, match="fpr_upper must be in"):
         Band((0.0,), (0.0,), (0.5,), 0.95, 10, "by hand")
+
+
+@pytest.mark.parametrize("rates", [(0.0,), (math.nan,), (2.0,), (-0.1,)])
+def test_rates_that_are_none_are_refused(rates: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match=r"fpr must be in \(0, 1\]"):
+        band.epsilons(rates, (0.5,), delta=0.1)
+    with pytest.raises(ValueError, match=r"fnr must be in \(0, 1\]"):
+        band.epsilons((0.5,), rates, delta=0.1)
+
+
+def test_a_ratio_that_asks_for_endless_ranks_is_refused() -> None:
+    scores = np.arange(10.0)
+    for ratio in (1.0, 1.0 + 1e-15, math.nan, math.inf):
+        with pytest.raises(ValueError, match="ratio must be"):
+            threshold.order_statistics(scores, scores, seed=0, ratio=ratio)
