@@ -63,7 +63,12 @@ def test_nested_maps_grow_and_keep_groups_together() -> None:
         assert before < columns and len(groups) == round(4 * share)
         # All columns of a group, or none.
         assert columns == {k for k, name in enumerate(names) if name.partition("=")[0] in groups}
-        public.parse(found[share], num_columns=7, names=names).require_shape((7,))
+        parsed = public.parse(found[share], num_columns=7, names=names)
+        if share == 1.0:
+            with pytest.raises(ValueError, match="public must leave something private"):
+                parsed.require_shape((7,))
+        else:
+            parsed.require_shape((7,))
         before = columns
     assert feature.nested(data, (0.5,))[0.5] == found[0.5]
 

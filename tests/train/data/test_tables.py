@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from exactdp.mechanisms.public import feature_groups
 from exactdp.train import data
 from exactdp.train.data import criteo, split
 
@@ -145,7 +146,7 @@ def test_adult(tmp_path: Path) -> None:
     assert first["capital-gain"] == pytest.approx(math.log(2175) / math.log(100_000))
     assert second["capital-loss"] == pytest.approx(math.log(1903) / math.log(100_000))
     assert second["workclass=?"] == second["occupation=?"] == second["native-country=?"] == 1.0
-    groups = data.feature_groups(loaded.columns)
+    groups = feature_groups(loaded.columns)
     assert [len(groups[a]) for a in ("sex", "race", "education", "native-country", "age")] == [
         2,
         5,
@@ -192,7 +193,7 @@ def test_real_adult() -> None:
     assert (len(loaded.y), len(loaded.y_test)) == (32_561, 16_281)
     assert (int(loaded.y.sum()), int(loaded.y_test.sum())) == (7841, 3846)
     assert loaded.x.min() == 0.0 and loaded.x.max() == 1.0
-    groups = data.feature_groups(loaded.columns)
+    groups = feature_groups(loaded.columns)
     for attribute in ("workclass", "education", "race", "sex", "native-country"):
         assert (loaded.x[:, list(groups[attribute])].sum(axis=1) == 1.0).all()
 
@@ -226,7 +227,7 @@ def test_criteo(tmp_path: Path, file: str) -> None:
         f"C1={zlib.crc32(b'C1=68fd1e64') % 32}"
     }
     assert not any(v for k, v in one.items() if k.startswith("C2="))
-    groups = data.feature_groups(loaded.columns)
+    groups = feature_groups(loaded.columns)
     assert (len(groups["I1"]), len(groups["C26"])) == (2, 32)
 
 
