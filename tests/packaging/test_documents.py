@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # Commands that take long, and those that stand for a form rather than for one command.
-SLOW = ("ladder", "check")
+SLOW = ("ladder", "check", "audit")
 FORM = re.compile(r"…|\.\.\.|[\[\]<>|]|\b(DIR|FILE|NAME)\b|exactdp curves|\bclaims\.toml")
 
 
