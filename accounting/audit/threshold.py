@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from exactdp.accounting import validate
-from exactdp.accounting.audit import band, binomial
+from exactdp.accounting import clopper_pearson, validate
+from exactdp.accounting.audit import band
 from exactdp.accounting.audit.band import Band
 
 Array = NDArray[np.floating[Any]]
@@ -172,8 +172,8 @@ def from_counts(
     """
     error = (1.0 - validate.open_probability("confidence", confidence)) / max(len(thresholds), 1)
     share = validate.open_probability("fpr_share", fpr_share)
-    fpr = binomial.upper(false_positives, trials=negatives, error=error * share)
-    fnr = binomial.upper(false_negatives, trials=positives, error=error * (1.0 - share))
+    fpr = clopper_pearson.upper(false_positives, trials=negatives, error=error * share)
+    fnr = clopper_pearson.upper(false_negatives, trials=positives, error=error * (1.0 - share))
     return Band(
         thresholds=tuple(thresholds),
         fpr_upper=tuple(fpr.tolist()),
@@ -230,12 +230,12 @@ def order_statistics(
     t_out, missed = _beyond(outside, inside, top, generator)
     t_in, false = _beyond(-inside[::-1], -outside[::-1], bottom, generator)
     fpr = (
-        binomial.upper(top - 1, trials=m, error=rare),
-        binomial.upper(false, trials=m, error=common),
+        clopper_pearson.upper(top - 1, trials=m, error=rare),
+        clopper_pearson.upper(false, trials=m, error=common),
     )
     fnr = (
-        binomial.upper(missed, trials=n, error=common),
-        binomial.upper(bottom - 1, trials=n, error=rare),
+        clopper_pearson.upper(missed, trials=n, error=common),
+        clopper_pearson.upper(bottom - 1, trials=n, error=rare),
     )
     return Band(
         thresholds=(*t_out.tolist(), *(-t_in).tolist()),
@@ -307,8 +307,8 @@ def _chosen(
     fn = np.searchsorted(inside, candidates, side="right")
     options: list[tuple[float, float, float]] = []
     for share in (0.5,) if target == "mu" else (_RARE_SHARE, 1.0 - _RARE_SHARE):
-        fpr = binomial.upper(fp, trials=len(outside), error=error * share)
-        fnr = binomial.upper(fn, trials=len(inside), error=error * (1.0 - share))
+        fpr = clopper_pearson.upper(fp, trials=len(outside), error=error * share)
+        fnr = clopper_pearson.upper(fn, trials=len(inside), error=error * (1.0 - share))
         if target == "mu":
             promise = -special.ndtri(fpr) - special.ndtri(fnr)
         else:
