@@ -23,18 +23,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Int
 
-from exactdp.accounting import validate
 from exactdp.mechanisms import clipping, keys, noise
 from exactdp.mechanisms.batches import FixedSize
 from exactdp.mechanisms.batches.batch import Sampler
 from exactdp.mechanisms.public import Public
-from exactdp.train.accumulate import accumulate
+from exactdp.train import dpsgd
 from exactdp.train.certificate import Certificate
 from exactdp.train.check import require_gradient
 from exactdp.train.feature_settings import FeatureSettings
-from exactdp.train.objective import Examples, Objective, Residual
+from exactdp.train.objective import Objective, Residual, public_sum, task_of
 from exactdp.train.state import Parameters
 from exactdp.train.task import Gradient, PublicPart, Records, Task
 
@@ -68,29 +67,31 @@ def task(
       ValueError: an argument is outside its range; the map does not take the records; the public batch is
         larger than the data set.
     """
-    std = validate.positive("noise_multiplier", noise_multiplier) * validate.positive("clip_norm", clip_norm)
-    divisor = validate.positive("expected_batch_size", expected_batch_size)
-    validate.count("accumulation", accumulation, minimum=1)
     public.require_shape(objective.input_shape)
-    whole = public.nothing or asked.private_loss == "whole"
     private = Residual(lambda r, k: objective.examples(r, key=k), objective.losses)
-    if not whole:
+    if not public.nothing and asked.private_loss == "residual":
         private = objective.residual(public)
-    clipped_grad = clipping.clipped_grad(private.losses, clip_norm=float(clip_norm))
+    mean = dpsgd.noisy_mean(
+        private.losses,
+        noise_multiplier=noise_multiplier,
+        clip_norm=clip_norm,
+        expected_batch_size=expected_batch_size,
+        accumulation=accumulation,
+    )
     weight = asked.mixing_weight
     private_share, public_share = (1.0, 1.0) if weight is None else (1.0 - weight, weight)
     public_std = float(asked.public_noise_multiplier) * float(clip_norm)
 
-    def public_sum(
-        params: Parameters, records: Records, mask: Bool[Array, " batch"], key: jax.Array
+    def public_mean(
+        params: Parameters,
+        records: Records,
+        mask: Bool[Array, " batch"],
+        key: jax.Array,
+        step: Int[Array, ""],
+        *,
+        size: float | Array,
     ) -> Parameters:
-        """Sum of the public loss's gradients; the label is read where it is public only."""
-        examples = objective.examples(records, key=key, public=public)
-        return jax.grad(lambda p: jnp.sum(jnp.where(mask, objective.losses(p, examples), 0.0)))(params)
-
-    def noisy_mean(
-        total: Parameters, size: float | Array, key: jax.Array, step: Int[Array, ""]
-    ) -> Parameters:
+        total = public_sum(objective, public, params=params, records=records, mask=mask, key=key, step=step)
         if public_std > 0.0:
             total = noise.gaussian(
                 keys.step_key(key, step=step, purpose="public_noise"), total, std=public_std
@@ -105,19 +106,12 @@ def task(
         step: Int[Array, ""],
     ) -> Gradient:
         examples = private.examples(records, keys.step_key(key, step=step, purpose="augment"))
-
-        def part(rows: Examples, counted: Bool[Array, " part"]) -> tuple[Parameters, Float[Array, ""]]:
-            clipped = clipped_grad(params, rows, counted)
-            return clipped.sum, jnp.sum(jnp.where(counted, clipped.losses, 0.0))
-
-        total, loss = accumulate(part, examples, mask, parts=accumulation)
-        noisy = noise.gaussian(keys.step_key(key, step=step, purpose="noise"), total, std=std)
-        value = jax.tree.map(lambda leaf: private_share * leaf / divisor, noisy)
+        value, loss = mean(params, examples, mask, key, step)
+        value = jax.tree.map(lambda leaf: private_share * leaf, value)
         if asked.batches == "single" and not public.nothing:
-            view_key = keys.step_key(key, step=step, purpose="public_augment")
-            added = noisy_mean(public_sum(params, records, mask, view_key), divisor, key, step)
+            added = public_mean(params, records, mask, key, step, size=expected_batch_size)
             value = jax.tree.map(jnp.add, value, added)
-        return Gradient(value, jnp.bool_(True), {"loss": loss / jnp.maximum(jnp.sum(mask), 1)})
+        return Gradient(value, jnp.bool_(True), {"loss": loss})
 
     def public_gradient(
         params: Parameters,
@@ -126,27 +120,18 @@ def task(
         key: jax.Array,
         step: Int[Array, ""],
     ) -> Parameters:
-        view_key = keys.step_key(key, step=step, purpose="public_augment")
-        total = public_sum(params, records, mask, view_key)
-        return noisy_mean(total, jnp.maximum(jnp.sum(mask), 1), key, step)
+        return public_mean(params, records, mask, key, step, size=jnp.maximum(jnp.sum(mask), 1))
 
     def check(params: Parameters, records: Records) -> Any:
         key = jax.random.key(0)
-        clipping.verify(private.losses, params, private.examples(records, key))
-        require_gradient(private.losses, params, private.examples(records, key))
+        examples = private.examples(records, key)
+        clipping.verify(private.losses, params, examples)
+        require_gradient(private.losses, params, examples)
         if not public.nothing:
             require_gradient(objective.losses, params, objective.examples(records, key=key, public=public))
 
-    made = Task(
-        "feature",
-        certificate,
-        sampler,
-        objective.initialise,
-        gradient,
-        objective.measure,
-        check,
-        objective.input_shape,
-        objective.metric,
+    made = task_of(
+        objective, "feature", certificate=certificate, sampler=sampler, gradient=gradient, check=check
     )
     if public.nothing or asked.batches == "single":
         return made

@@ -12,7 +12,7 @@ from exactdp.mechanisms.batches.batch import Sampler
 from exactdp.train.accumulate import accumulate
 from exactdp.train.certificate import Certificate
 from exactdp.train.check import require_gradient
-from exactdp.train.objective import Examples, Objective
+from exactdp.train.objective import Examples, Objective, task_of
 from exactdp.train.state import Parameters
 from exactdp.train.task import Gradient, Records, Task
 
@@ -59,14 +59,6 @@ def task(
     def check(params: Parameters, records: Records) -> None:
         require_gradient(objective.losses, params, objective.examples(records, key=jax.random.key(0)))
 
-    return Task(
-        "nonprivate",
-        certificate,
-        sampler,
-        objective.initialise,
-        gradient,
-        objective.measure,
-        check,
-        objective.input_shape,
-        objective.metric,
+    return task_of(
+        objective, "nonprivate", certificate=certificate, sampler=sampler, gradient=gradient, check=check
     )

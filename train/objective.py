@@ -9,11 +9,14 @@ from typing import Any, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
+from exactdp.mechanisms import keys
+from exactdp.mechanisms.batches.batch import Sampler
 from exactdp.mechanisms.public import Public
+from exactdp.train.certificate import Certificate
 from exactdp.train.state import Parameters
-from exactdp.train.task import Records
+from exactdp.train.task import GradientOfBatch, Records, Task
 
 Examples = Any
 """Records as a loss takes them, with whatever random numbers it needs: a pytree of arrays, a row a record."""
@@ -72,6 +75,55 @@ class Objective(Protocol):
     def measure(self, params: Parameters, x: np.ndarray, y: np.ndarray) -> float:
         """What the parameters reach on test records."""
         ...
+
+
+def public_sum(
+    objective: Objective,
+    public: Public,
+    *,
+    params: Parameters,
+    records: Records,
+    mask: Bool[Array, " batch"],
+    key: jax.Array,
+    step: Int[Array, ""],
+) -> Parameters:
+    """Sum of the public loss's gradients over a batch; the label is read where it is public only.
+
+    Args:
+      objective: the model and its loss.
+      public: what is public.
+      params: where the gradients are taken.
+      records: the batch.
+      mask: which rows count.
+      key: the run key.
+      step: of the run.
+    """
+    view_key = keys.step_key(key, step=step, purpose="public_augment")
+    examples = objective.examples(records, key=view_key, public=public)
+    return jax.grad(lambda p: jnp.sum(jnp.where(mask, objective.losses(p, examples), 0.0)))(params)
+
+
+def task_of(
+    objective: Objective,
+    name: str,
+    *,
+    certificate: Certificate,
+    sampler: Sampler,
+    gradient: GradientOfBatch,
+    check: Callable[[Parameters, Records], Any],
+) -> Task:
+    """The task of a method on an objective; arguments as `Task` has them."""
+    return Task(
+        name,
+        certificate,
+        sampler,
+        objective.initialise,
+        gradient,
+        objective.measure,
+        check,
+        objective.input_shape,
+        objective.metric,
+    )
 
 
 def two_passes(objective: Objective, public: Public) -> Residual:

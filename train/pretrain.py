@@ -7,15 +7,14 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 from tqdm import tqdm
 
-from exactdp.mechanisms import keys
 from exactdp.mechanisms.batches.batch import Sampler
 from exactdp.mechanisms.public import Public
 from exactdp.train.data import Dataset
 from exactdp.train.interrupt import Watch
-from exactdp.train.objective import Objective
+from exactdp.train.objective import Objective, public_sum
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.state import Parameters
 from exactdp.train.task import Records
@@ -58,15 +57,12 @@ def initialiser(
     ) -> tuple[Parameters, optax.OptState]:
         batch = sampler.draw(key, step=step, purpose="public_batch")
         rows = Records(x[batch.indices].reshape(-1, *objective.input_shape), y[batch.indices])
-        view_key = keys.step_key(key, step=step, purpose="public_augment")
-        examples = objective.examples(rows, key=view_key, public=public)
-        mask: Bool[Array, " batch"] = batch.mask
-
-        def mean(p: Parameters) -> Float[Array, ""]:
-            total = jnp.sum(jnp.where(mask, objective.losses(p, examples), 0.0))
-            return total / jnp.maximum(jnp.sum(mask), 1)
-
-        updates, memory = transformation.update(jax.grad(mean)(params), memory, params)
+        total = public_sum(
+            objective, public, params=params, records=rows, mask=batch.mask, key=key, step=step
+        )
+        count = jnp.maximum(jnp.sum(batch.mask), 1)
+        slope = jax.tree.map(lambda leaf: leaf / count, total)
+        updates, memory = transformation.update(slope, memory, params)
         return optax.apply_updates(params, updates), memory
 
     def parameters(key: jax.Array) -> Parameters:

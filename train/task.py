@@ -41,6 +41,10 @@ class Gradient(NamedTuple):
     private: Mapping[str, Float[Array, ""]]
 
 
+GradientOfBatch = Callable[[Parameters, Records, Bool[Array, " batch"], jax.Array, Int[Array, ""]], Gradient]
+"""(params, records of the batch, mask, run key, step) -> `Gradient`."""
+
+
 @dataclasses.dataclass(frozen=True)
 class PublicPart:
     """What a step adds from a second batch, of public features alone.
@@ -78,7 +82,7 @@ class Task:
     certificate: Certificate
     sampler: Sampler
     initialise: Callable[[jax.Array], Parameters]
-    gradient: Callable[[Parameters, Records, Bool[Array, " batch"], jax.Array, Int[Array, ""]], Gradient]
+    gradient: GradientOfBatch
     measure: Callable[[Parameters, np.ndarray, np.ndarray], float]
     check: Callable[[Parameters, Records], Any]
     input_shape: tuple[int, ...]
