@@ -10,7 +10,6 @@ from typing import Any
 import jax
 
 from exactdp.mechanisms import keys
-from exactdp.mechanisms import public as public_features
 from exactdp.mechanisms.public import Public
 from exactdp.train import dirichlet, dpsgd, feature, gaussian_features, loop, nonprivate, pretrain
 from exactdp.train.augmentation import Augmentation
@@ -22,6 +21,7 @@ from exactdp.train.generative import UNET, Generative
 from exactdp.train.network import Network
 from exactdp.train.objective import Objective
 from exactdp.train.optimiser import Optimiser
+from exactdp.train.public_map import public_map
 from exactdp.train.settings import Settings, whole
 from exactdp.train.state import Parameters
 from exactdp.train.task import Task
@@ -182,11 +182,7 @@ def run(
 def _public(settings: Settings, data: Dataset) -> Public | None:
     if settings.feature is None:
         return None
-    shape = data.input_shape
-    found = public_features.parse(
-        settings.feature.public, num_columns=shape[0] if len(shape) == 1 else 0, names=data.columns
-    )
-    found.require_shape(shape)
+    found = public_map(settings.feature.public, data=data)
     if found.nothing and settings.feature != FeatureSettings("none", settings.feature.adjacency):
         raise ValueError("public must not be none where other flags are about what is public")
     return found
@@ -198,8 +194,9 @@ def _pretraining(
     asked = settings.feature
     if asked is None or public is None or not asked.public_steps:
         return None
-    expected = found.sampler.num_records * found.sampler.sampling_probability
-    sampler = feature.public_sampler(asked, num_records=found.sampler.num_records, expected=expected)
+    sampler = feature.public_sampler(
+        asked, num_records=found.sampler.num_records, expected=found.sampler.expected_size
+    )
 
     def initialiser(optimiser: Optimiser, progress: bool) -> Callable[[jax.Array], Parameters]:
         rate = float(asked.public_learning_rate or optimiser.learning_rate)
@@ -236,7 +233,7 @@ def _task(
         return gaussian_features.task(network, **common, **view)
     common |= {
         "accumulation": accumulation,
-        "expected_batch_size": found.sampler.num_records * found.sampler.sampling_probability,
+        "expected_batch_size": found.sampler.expected_size,
     }
     if settings.feature is not None and public is not None:
         return feature.task(objective, **common, public=public, asked=settings.feature)

@@ -70,6 +70,11 @@ class Poisson:
         return math.floor(self.sampling_probability * _GRID) / _GRID
 
     @property
+    def expected_size(self) -> float:
+        """q n, a public constant: what sums over batches are divided by."""
+        return self.num_records * self.sampling_probability
+
+    @property
     def overflow_probability(self) -> float:
         """Upper bound of the probability that others fill a batch, so that one more record is too many."""
         return truncated.overflow_probability(

@@ -4,6 +4,7 @@ Source: Mahloujifar, Guo, Suh and Chaudhuri 2025 (arXiv 2506.19836), section 3.
 """
 
 from exactdp.mechanisms.public.columns import Columns as Columns
+from exactdp.mechanisms.public.columns import attributes as attributes
 from exactdp.mechanisms.public.columns import feature_groups as feature_groups
 from exactdp.mechanisms.public.images import Blur as Blur
 from exactdp.mechanisms.public.images import Downsample as Downsample

@@ -73,12 +73,25 @@ def require_fill(fill: float) -> None:
         raise ValueError(f"fill must be finite, of size {_LARGEST_FILL:g} at most, got {fill}")
 
 
-def feature_groups(columns: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """What each name stands for: the places of one feature, or of all features of one attribute.
+def attributes(columns: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """The places of each attribute's features, attributes in the order of their first feature.
 
     The attribute of a feature is what its name has before the first `=`: `sex=Female` and `sex=Male` are two
     features of `sex`, and `age` is the one feature of `age`. An attribute goes as a whole: with one of two
     indicators public, the other is no secret.
+
+    Args:
+      columns: names of the features.
+    """
+    groups: dict[str, tuple[int, ...]] = {}
+    for place, column in enumerate(columns):
+        attribute = column.partition("=")[0]
+        groups[attribute] = (*groups.get(attribute, ()), place)
+    return groups
+
+
+def feature_groups(columns: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """What each name stands for: the places of one feature, or of all features of one attribute.
 
     Args:
       columns: names of the features.
@@ -87,10 +100,7 @@ def feature_groups(columns: Sequence[str]) -> dict[str, tuple[int, ...]]:
       {name: places in ascending order}, for each attribute and for each single feature that is not itself the
       name of an attribute; attributes first, in the order of their first feature.
     """
-    groups: dict[str, tuple[int, ...]] = {}
-    for place, column in enumerate(columns):
-        attribute = column.partition("=")[0]
-        groups[attribute] = (*groups.get(attribute, ()), place)
+    groups = attributes(columns)
     single = {column: (place,) for place, column in enumerate(columns) if column not in groups}
     return groups | single
 
@@ -131,7 +141,7 @@ def _one(word: str, names: Sequence[str], num_columns: int) -> list[int]:
         if stop >= num_columns:
             raise ValueError(f"columns must be below the {num_columns} that there are, got {word}")
         return list(range(start, stop + 1))
-    known = list(dict.fromkeys(name.partition("=")[0] for name in names))
+    known = list(attributes(names))
     said = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "") if known else "no names"
     raise ValueError(f"columns must be indices, ranges or names ({said}), got {word!r}")
 
