@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib
 import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Protocol
 
 from absl import app
 from absl.flags import argparse_flags
 
 from exactdp import __version__
+from exactdp.benchmarks.cli import subcommand
 
 COMMANDS = (
     "epsilon",
@@ -33,20 +32,6 @@ COMMANDS = (
     "audit",
     "psi-audit",
 )
-
-
-class Command(Protocol):
-    """What the module of a sub-command offers."""
-
-    HELP: str
-    EXAMPLES: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Adds the flags."""
-
-    def execute(self, arguments: argparse.Namespace) -> tuple[str, int]:
-        """Returns what goes to stdout, and the exit status."""
-        ...
 
 
 def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
@@ -63,19 +48,9 @@ def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"exactdp {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="command")
     for name in COMMANDS:
-        module: Command = importlib.import_module(f"exactdp.benchmarks.cli.{name.replace('-', '_')}")  # type: ignore[assignment]
-        sub = commands.add_parser(
-            name,
-            help=module.HELP,
-            description=module.HELP,
-            epilog=f"examples:\n{module.EXAMPLES}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-            inherited_absl_flags=None,
-        )
-        if name == named:
-            module.add_arguments(sub)
-        sub.set_defaults(execute=module.execute)
+        command = subcommand.module(f"exactdp.benchmarks.cli.{name.replace('-', '_')}")
+        sub = subcommand.add(commands, name, command, with_flags=name == named)
+        sub.set_defaults(execute=command.execute)
     return top
 
 

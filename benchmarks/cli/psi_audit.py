@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import time
 from pathlib import Path
 
@@ -86,8 +87,8 @@ def _audit(arguments: argparse.Namespace) -> tuple[str, int]:
     from exactdp.benchmarks.psi_audit import inference, report
     from exactdp.benchmarks.psi_audit.audit import Options, audit
     from exactdp.benchmarks.psi_audit.claim import Claim
-    from exactdp.mechanisms import public
     from exactdp.train import data
+    from exactdp.train.public_map import public_map
 
     options = Options(
         distance=arguments.distance,
@@ -109,11 +110,7 @@ def _audit(arguments: argparse.Namespace) -> tuple[str, int]:
         raise ValueError(f"attribute must be given with run, got {arguments.attribute} without")
     data.require_known(arguments.dataset)
     dataset = data.load(arguments.dataset)
-    columns = dataset.input_shape[0] if len(dataset.input_shape) == 1 else 0
-
-    def parse(text: str) -> public.Public:
-        return public.parse(text, num_columns=columns, names=dataset.columns)
-
+    parse = functools.partial(public_map, data=dataset)
     parsed = parse(arguments.public)
     if run is not None:
         claim = Claim.of_run(run, public=parsed, parse=parse)
