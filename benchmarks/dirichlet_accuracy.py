@@ -66,16 +66,11 @@ def draw(path: Path) -> list[Path]:
             if not group:
                 continue
             if method == "nonprivate":
-                level = 100.0 * group[0].mean
-                label = f"{name}: {level:.1f} % (no guarantee)"
-                axes.axhline(level, color=style.GREY, linestyle="--", linewidth=0.9, label=label)
+                chart.level(axes, group[0], name=name, note=" (no guarantee)")
             else:
                 chart.curve(axes, group, place=place, label=f"{name}: {chart.threat(group[0].row)}")
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(EPSILONS, [f"{value:g}" for value in EPSILONS])
-        axes.set_xlabel(
-            rf"target $\varepsilon$ at $\delta$ = {header['delta']:g}, each under its own threat model"
-        )
+        label = rf"target $\varepsilon$ at $\delta$ = {header['delta']:g}, each under its own threat model"
+        chart.epsilon_axis(axes, EPSILONS, label=label)
         axes.set_ylabel("test accuracy (%)")
         chart.finish(figure, [axes], title=chart.sizes(header))
         return style.save(figure, path.with_suffix(""))

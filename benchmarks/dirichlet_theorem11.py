@@ -27,6 +27,7 @@ from exactdp.accounting.printed import dirichlet as printed
 from exactdp.benchmarks.curves import store, style
 from exactdp.benchmarks.experiments import chart
 from exactdp.benchmarks.experiments.dirichlet import ARXIV
+from exactdp.benchmarks.experiments.script import define_output, own_table
 from exactdp.mechanisms import keys
 from exactdp.mechanisms.dirichlet_mechanism import DirichletMechanism
 
@@ -200,17 +201,10 @@ def draw(path: Path) -> list[Path]:
 
 def main(argv: Sequence[str]) -> None:
     """Samples, writes the CSV file, draws the figure from it."""
-    if len(argv) > 1:
-        raise app.UsageError(f"no positional arguments are taken, got {argv[1:]}")
     given = flags.FLAGS
-    try:
-        path = store.prepare_directory("out", given.out) / f"{NAME}.csv"
-        if given.redraw and not path.is_file():
-            raise ValueError(f"out must hold {path.name} to draw it again, got {given.out}")
-        if not given.redraw:
-            compute(path, num_draws=given.num_draws, seed=given.seed)
-    except ValueError as error:
-        raise app.UsageError(str(error)) from error
+    path = own_table(
+        argv, name=NAME, compute=lambda path: compute(path, num_draws=given.num_draws, seed=given.seed)
+    )
     rows = store.read_csv(path)[1]
     judged, written = verdict(rows), [path, *draw(path)]
     if given.json:
@@ -229,9 +223,7 @@ def run() -> None:
     """Entry point; the flags are defined here, so that importing this module defines none."""
     flags.DEFINE_integer("num_draws", 200_000, "Draws in each setting.", lower_bound=2)
     flags.DEFINE_integer("seed", 0, "Seed of the draws.", lower_bound=0)
-    flags.DEFINE_string("out", NAME, f"Directory for {NAME}.csv, .pdf and .png.")
-    flags.DEFINE_boolean("json", False, "Print one JSON object instead of the verdict.")
-    flags.DEFINE_boolean("redraw", False, "Only draw the figure again from the CSV file in --out.")
+    define_output(NAME, instead_of="verdict")
     app.run(main)
 
 

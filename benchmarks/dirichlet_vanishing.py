@@ -52,13 +52,7 @@ def draw(path: Path) -> list[Path]:
         left, right = figure.subplots(1, 2)
         chart.curve(left, group, place=0, label="Dirichlet softmax training")
         for one in groups.get("nonprivate", []):
-            left.axhline(
-                100.0 * one.mean,
-                color=style.GREY,
-                linestyle="--",
-                linewidth=0.9,
-                label=f"non-private: {100.0 * one.mean:.1f} %",
-            )
+            chart.level(left, one, name="non-private")
         left.set_ylim(0.0, 100.0)
         left.set_ylabel("test accuracy (%)")
         r = [one.x for one in group]

@@ -98,13 +98,12 @@ def draw(path: Path) -> list[Path]:
                 group = groups[series]
                 chart.curve(axes, group, place=place, label=f"{name}: {chart.threat(group[0].row)}")
             for (series, name), dashes in zip(_FREE.items(), (":", "--"), strict=True):
-                level = 100.0 * groups[series][0].mean
-                axes.axhline(
-                    level, color=style.GREY, linestyle=dashes, linewidth=0.9, label=f"{name}: {level:.1f} %"
-                )
-            axes.set_xscale("log", base=2)
-            axes.set_xticks(feature.EPSILONS, [f"{value:g}" for value in feature.EPSILONS])
-            axes.set_xlabel(rf"$\varepsilon$ at $\delta$ = {header['delta']:g}, records replaced")
+                chart.level(axes, groups[series][0], name=name, linestyle=dashes)
+            chart.epsilon_axis(
+                axes,
+                feature.EPSILONS,
+                label=rf"$\varepsilon$ at $\delta$ = {header['delta']:g}, records replaced",
+            )
             axes.set_ylabel(label)
         note = f"{header['note']}."
         chart.finish(figure, panels, title=chart.sizes(header), note=note[0].upper() + note[1:])

@@ -147,7 +147,7 @@ class _Work:
     def add(self, *rows: store.Row) -> None:
         """More rows, on the disk at once."""
         self.rows.extend(rows)
-        generation.write(self.path, self.header, self.rows)
+        sweep.write(self.path, self.header, self.rows, columns=generation.COLUMNS)
 
     def chosen(self, series: str) -> Recipe:
         """The candidate with the least loss on held-out training records, one run each at one epsilon."""

@@ -26,7 +26,6 @@ from exactdp.benchmarks.experiments.label_noise import LabelNoise
 from exactdp.benchmarks.experiments.script import Script
 from exactdp.train.data import Dataset
 
-EPSILONS = (0.5, 1.0, 2.0, 4.0, 8.0)
 PRESETS = {
     "fashion_mnist": Experiment("fashion_mnist", "mlp", 10_000, 2_000, 500, paper=ARXIV),
     "digits": Experiment("digits", "linear", 0, 0, 300, paper=ARXIV),
@@ -52,7 +51,7 @@ def compute(path: Path, experiment: Experiment, data: Mapping[str, Dataset]) -> 
     header = sweep.header(
         experiment,
         data,
-        epsilons=list(EPSILONS),
+        epsilons=list(feature.EPSILONS),
         candidates={name: dataclasses.asdict(one) for name, one in tried.items()},
     )
     common: dict[str, Any] = {"experiment": experiment, "data": data, "header": header}
@@ -65,14 +64,14 @@ def compute(path: Path, experiment: Experiment, data: Mapping[str, Dataset]) -> 
     }
     for series, settings in private.items():
         found = feature.chosen(path, settings, series=series, candidates=tried[series], **common)
-        points = [sweep.Point(series, e, dataclasses.replace(found, epsilon=e)) for e in EPSILONS]
+        points = [sweep.Point(series, e, dataclasses.replace(found, epsilon=e)) for e in feature.EPSILONS]
         rows = sweep.carry_out(path, points, **common)
     for series, stages in _STAGES.items():
         noise = LabelNoise(feature.SELECTED_AT, stages)
         found = feature.chosen(
             path, free, series=series, candidates=tried["response"], labels=noise, **common
         )
-        points = [sweep.Point(series, e, found, labels=LabelNoise(e, stages)) for e in EPSILONS]
+        points = [sweep.Point(series, e, found, labels=LabelNoise(e, stages)) for e in feature.EPSILONS]
         rows = sweep.carry_out(path, points, **common)
     return rows
 
@@ -87,15 +86,9 @@ def draw(path: Path) -> list[Path]:
         for place, (series, name) in enumerate(_NAMES.items()):
             group = groups[series]
             chart.curve(axes, group, place=place, label=f"{name}: {chart.threat(group[0].row)}")
-        level = 100.0 * groups["nonprivate"][0].mean
-        axes.axhline(
-            level, color=style.GREY, linestyle="--", linewidth=0.9, label=f"non-private: {level:.1f} %"
-        )
-        axes.set_xscale("log", base=2)
-        axes.set_xticks(EPSILONS, [f"{value:g}" for value in EPSILONS])
-        axes.set_xlabel(
-            rf"$\varepsilon$, at $\delta$ = {header['delta']:g} but for randomised response, at 0"
-        )
+        chart.level(axes, groups["nonprivate"][0], name="non-private")
+        label = rf"$\varepsilon$, at $\delta$ = {header['delta']:g} but for randomised response, at 0"
+        chart.epsilon_axis(axes, feature.EPSILONS, label=label)
         axes.set_ylabel("test accuracy (%)")
         chart.finish(figure, [axes], title=chart.sizes(header))
         return style.save(figure, path.with_suffix(""))

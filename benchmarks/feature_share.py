@@ -92,10 +92,7 @@ def draw(path: Path) -> list[Path]:
             ("dpsgd", "DP-SGD, nothing public", ":"),
             ("nonprivate", "non-private", "--"),
         ):
-            level = 100.0 * groups[series][0].mean
-            axes.axhline(
-                level, color=style.GREY, linestyle=dashes, linewidth=0.9, label=f"{name}: {level:.1f} %"
-            )
+            chart.level(axes, groups[series][0], name=name, linestyle=dashes)
         axes.set_xlabel("share of public columns (%); labels are public")
         axes.set_ylabel("test accuracy (%)")
         chart.finish(figure, [axes], title=chart.sizes(header), note=rf"δ = {header['delta']:g}.")

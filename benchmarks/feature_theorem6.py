@@ -30,6 +30,7 @@ from exactdp.benchmarks.curves import store, style
 from exactdp.benchmarks.experiments import chart
 from exactdp.benchmarks.experiments.feature import ARXIV
 from exactdp.benchmarks.experiments.logistic import Logistic
+from exactdp.benchmarks.experiments.script import define_output, own_table
 from exactdp.mechanisms import keys
 from exactdp.mechanisms.batches.two import two_batches
 from exactdp.mechanisms.public import Identity, Public
@@ -285,23 +286,18 @@ def draw(path: Path) -> list[Path]:
 
 def main(argv: Sequence[str]) -> None:
     """Runs, writes the CSV file, draws the figure from it."""
-    if len(argv) > 1:
-        raise app.UsageError(f"no positional arguments are taken, got {argv[1:]}")
     given = flags.FLAGS
-    try:
-        path = store.prepare_directory("out", given.out) / f"{NAME}.csv"
-        if given.redraw and not path.is_file():
-            raise ValueError(f"out must hold {path.name} to draw it again, got {given.out}")
-        if not given.redraw:
-            compute(
-                path,
-                epsilon=given.epsilon,
-                delta=given.delta,
-                num_steps=given.num_steps,
-                num_seeds=given.num_seeds,
-            )
-    except ValueError as error:
-        raise app.UsageError(str(error)) from error
+    path = own_table(
+        argv,
+        name=NAME,
+        compute=lambda path: compute(
+            path,
+            epsilon=given.epsilon,
+            delta=given.delta,
+            num_steps=given.num_steps,
+            num_seeds=given.num_seeds,
+        ),
+    )
     rows = store.read_csv(path)[1]
     slopes, written = {axis: slope(rows, axis) for axis in ("records", "dimension")}, [path, *draw(path)]
     if given.json:
@@ -322,9 +318,7 @@ def run() -> None:
     flags.DEFINE_float("delta", 1e-5, "At which epsilon is stated.")
     flags.DEFINE_integer("num_steps", 300, "Steps of a run.", lower_bound=1)
     flags.DEFINE_integer("num_seeds", 20, "Data sets and runs of each point.", lower_bound=2)
-    flags.DEFINE_string("out", NAME, f"Directory for {NAME}.csv, .pdf and .png.")
-    flags.DEFINE_boolean("json", False, "Print one JSON object instead of the slopes.")
-    flags.DEFINE_boolean("redraw", False, "Only draw the figure again from the CSV file in --out.")
+    define_output(NAME, instead_of="slopes")
     app.run(main)
 
 

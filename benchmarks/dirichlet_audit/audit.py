@@ -17,7 +17,7 @@ from exactdp.accounting.ladder.dirichlet_setting import REPLACE_WEIGHTS
 from exactdp.accounting.printed import dirichlet as printed
 from exactdp.accounting.sampling import truncated
 from exactdp.accounting.threat import ThreatModel
-from exactdp.benchmarks.dirichlet_audit.claimed import Claimed, claimed
+from exactdp.benchmarks.dirichlet_audit.claimed import Claimed
 from exactdp.benchmarks.dirichlet_audit.neighbours import neighbours
 from exactdp.benchmarks.dirichlet_audit.options import Options
 from exactdp.mechanisms import keys
@@ -122,13 +122,7 @@ def audit(scaling: float, *, options: Options) -> Audited:
     rate = options.effective_learning_rate / printed.kappa(
         scaling, offset=options.offset, true_class_probability=_TYPICAL
     )
-    claims = claimed(
-        scaling,
-        offset=options.offset,
-        sampling_probability=options.sampling_probability,
-        num_steps=options.num_steps,
-        delta=options.delta,
-    )
+    claims = options.claims(scaling)
     read = released_weights.reader(options.model, feature=pair.feature)
     inside, models = _runs(task, pair.present, read, rate, options, runs=options.runs_in, side=1)
     outside, _ = _runs(task, pair.absent, read, rate, options, runs=options.runs_out, side=0)

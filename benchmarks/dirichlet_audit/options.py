@@ -6,6 +6,7 @@ import dataclasses
 
 from exactdp.accounting import validate
 from exactdp.accounting.ladder.dirichlet_setting import CELL
+from exactdp.benchmarks.dirichlet_audit.claimed import Claimed, claimed
 from exactdp.train.attacks import released_weights
 
 _IN_SHARE = 8
@@ -71,3 +72,17 @@ class Options:
     def runs_out(self) -> int:
         """Runs on the data set whose record has it not."""
         return self.trials - self.runs_in
+
+    def claims(self, scaling: float) -> Claimed:
+        """What is claimed for the draws at a scaling.
+
+        Args:
+          scaling: r > 0.
+        """
+        return claimed(
+            scaling,
+            offset=self.offset,
+            sampling_probability=self.sampling_probability,
+            num_steps=self.num_steps,
+            delta=self.delta,
+        )

@@ -12,7 +12,6 @@ from exactdp.accounting.interval import Interval
 from exactdp.accounting.ladder.rung import Value
 from exactdp.benchmarks.curves import store
 from exactdp.benchmarks.dirichlet_audit.audit import Audited
-from exactdp.benchmarks.dirichlet_audit.claimed import claimed
 from exactdp.benchmarks.dirichlet_audit.options import Options
 
 COLUMNS = ("series", "scaling", "lower", "upper")
@@ -64,13 +63,7 @@ def _rows(found: Sequence[Audited], options: Options) -> list[list[object]]:
     table: list[list[object]] = []
     grid = {float(f"{r:.4g}") for r in np.geomspace(*_GRID)} | {one.scaling for one in found}
     for scaling in sorted(grid):
-        claims = claimed(
-            scaling,
-            offset=options.offset,
-            sampling_probability=options.sampling_probability,
-            num_steps=options.num_steps,
-            delta=options.delta,
-        )
+        claims = options.claims(scaling)
         for name, value in claims.values().items():
             if isinstance(value, Interval):
                 table.append([name, scaling, value.lower, value.upper])

@@ -76,6 +76,25 @@ def curve(
     )
 
 
+def epsilon_axis(axes: Axes, epsilons: Sequence[float], *, label: str) -> None:
+    """A logarithmic axis with a tick at every epsilon."""
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(epsilons, [f"{value:g}" for value in epsilons])
+    axes.set_xlabel(label)
+
+
+def level(axes: Axes, one: Summary, *, name: str, linestyle: str = "--", note: str = "") -> None:
+    """A grey line at a mean that depends on nothing on the axis, with its value in the legend."""
+    height = 100.0 * one.mean
+    axes.axhline(
+        height,
+        color=style.GREY,
+        linestyle=linestyle,
+        linewidth=0.9,
+        label=f"{name}: {height:.1f} %{note}",
+    )
+
+
 def finish(figure: Figure, axes: Sequence[Axes], *, title: str, note: str = "", ncols: int = 1) -> None:
     """Grid, title and a legend below, of the first axes that has entries; the note under it."""
     for one in axes:

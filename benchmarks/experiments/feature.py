@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from exactdp.benchmarks.curves import store
 from exactdp.benchmarks.experiments import sweep
 from exactdp.benchmarks.experiments.experiment import Experiment
 from exactdp.benchmarks.experiments.label_noise import LabelNoise
+from exactdp.mechanisms.public import attributes
 from exactdp.train.data import Dataset
 from exactdp.train.feature_settings import FeatureSettings
 from exactdp.train.settings import Settings
@@ -158,12 +158,8 @@ def nested(data: Dataset, shares: Sequence[float]) -> dict[float, str]:
     Returns:
       The maps, with the label public.
     """
-    groups: dict[str, list[int]] = {}
-    names = data.columns or tuple(str(place) for place in range(data.x.shape[1]))
-    for place, name in enumerate(names):
-        groups.setdefault(name.partition("=")[0], []).append(place)
-    order = np.random.default_rng(_ORDER_SEED).permutation(len(groups))
-    kept = list(groups.values())
+    kept = list(attributes(data.columns or [str(place) for place in range(data.x.shape[1])]).values())
+    order = np.random.default_rng(_ORDER_SEED).permutation(len(kept))
     found: dict[float, str] = {}
     for share in shares:
         count = round(share * len(kept))
@@ -171,8 +167,3 @@ def nested(data: Dataset, shares: Sequence[float]) -> dict[float, str]:
         columns = ",".join(str(index) for index in indices)
         found[share] = f"columns:{columns}+label" if indices else "label"
     return found
-
-
-def rows_of(rows: Sequence[store.Row], series: str) -> list[store.Row]:
-    """The test rows of a series."""
-    return [row for row in rows if row["split"] == "test" and row["series"] == series]

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -25,11 +23,10 @@ from jaxtyping import UInt8
 
 from exactdp.accounting import validate
 from exactdp.benchmarks.curves import store
-from exactdp.benchmarks.experiments import sweep
+from exactdp.benchmarks.experiments import runs, sweep
 from exactdp.benchmarks.experiments.experiment import Experiment
 from exactdp.mechanisms import keys
-from exactdp.mechanisms.public import Public, parse
-from exactdp.train import calibration, feature, loop, methods, nonprivate, pretrain
+from exactdp.train import calibration, feature, methods, nonprivate, pretrain
 from exactdp.train.augmentation import Augmentation
 from exactdp.train.data import Dataset
 from exactdp.train.diffusion import Diffusion, RandomConvolution, grid
@@ -37,6 +34,7 @@ from exactdp.train.diffusion.quality import quality
 from exactdp.train.feature_settings import FeatureSettings
 from exactdp.train.generative import Generative
 from exactdp.train.optimiser import Optimiser
+from exactdp.train.public_map import public_map
 from exactdp.train.settings import Settings
 from exactdp.train.state import Parameters
 from exactdp.train.task import Records
@@ -132,7 +130,7 @@ class Trainer:
             Settings("nonprivate"), data=data, augmentation=Augmentation(), bfloat16=False
         )
         self.objective: Diffusion = dataclasses.replace(plain, width=network.width, heads=network.heads)
-        self.map = _map(public, data)
+        self.map = public_map(public, data=data)
         self.encoder = RandomConvolution()
         self._pretrained: dict[bytes, Parameters] = {}
         self._checked: set[str] = set() if checked is None else checked
@@ -158,30 +156,16 @@ class Trainer:
             return params, {"learning_rate": self.public_rate, "num_steps": steps, "public": self.public}
         prepared = self._prepared(series, recipe, epsilon, steps)
         found = prepared.plan
-        options = loop.Options(
-            num_steps=found.num_steps,
-            delta=self.experiment.delta,
-            optimiser=Optimiser("adam", learning_rate=recipe.learning_rate),
-            checkpoint_every=found.num_steps,
-            report_every=found.num_steps,
-            progress=False,
-        )
-        with tempfile.TemporaryDirectory() as folder:
-            result = methods.run(prepared, out=Path(folder) / "run", seed=seed, options=options)
-        private, model = series in ("feature", "dpsgd"), result.threat_model
+        optimiser = Optimiser("adam", learning_rate=recipe.learning_rate)
+        result = runs.run(prepared, seed=seed, optimiser=optimiser)
         return result.state.weights, {
             "noise": found.noise,
-            "clip_norm": recipe.clip_norm if private else None,
+            "clip_norm": recipe.clip_norm if series in ("feature", "dpsgd") else None,
             "learning_rate": recipe.learning_rate,
             "sampling_probability": found.sampler.sampling_probability,
             "num_steps": found.num_steps,
             "public_steps": self.public_steps if series == "feature" else 0,
-            "epsilon_lower": result.epsilon.lower,
-            "epsilon_upper": result.epsilon.upper,
-            "adjacency": model.adjacency,
-            "coins": model.coins,
-            "released": model.released,
-            "covers_weights": found.certificate.covers_weights,
+            **sweep.certified(prepared, result),
             "public": self.public if series == "feature" else "none",
         }
 
@@ -225,7 +209,7 @@ class Trainer:
             task = nonprivate.task(self.objective, certificate=found.certificate, sampler=found.sampler)
             return methods.Prepared(settings, found, task, self.data, None)
         asked = FeatureSettings(self.public if series == "feature" else "none")
-        public = _map(asked.public, self.data)
+        public = public_map(asked.public, data=self.data)
         settings = self.experiment.settings(
             "feature", epsilon=epsilon, feature=asked, clip_norm=recipe.clip_norm
         )
@@ -240,7 +224,7 @@ class Trainer:
             sampler=found.sampler,
             noise_multiplier=float(found.noise or 0.0),
             clip_norm=recipe.clip_norm,
-            expected_batch_size=found.sampler.sampling_probability * count,
+            expected_batch_size=found.sampler.expected_size,
         )
         check = task.check
 
@@ -281,12 +265,7 @@ class Trainer:
 def row(split: str, series: str, x: float, seed: int, *, seconds: float, **values: Any) -> store.Row:
     """A row of the CSV file."""
     named = {"split": split, "series": series, "x": float(x), "seed": seed, "seconds": round(seconds, 1)}
-    return {name: sweep.cell((named | values).get(name)) for name in COLUMNS}
-
-
-def write(path: Path, header: dict[str, object], rows: list[store.Row]) -> None:
-    """The whole CSV file, atomically."""
-    store.write_csv(path, header, COLUMNS, [[one.get(name, "") for name in COLUMNS] for one in rows])
+    return sweep.row_of(named | values, columns=COLUMNS)
 
 
 def references(trainer: Trainer) -> list[store.Row]:
@@ -301,9 +280,3 @@ def references(trainer: Trainer) -> list[store.Row]:
             ("public_views", trainer.views(trainer.data.x_test)),
         )
     ]
-
-
-def _map(text: str, data: Dataset) -> Public:
-    found = parse(text, num_columns=0, names=data.columns)
-    found.require_shape(data.input_shape)
-    return found

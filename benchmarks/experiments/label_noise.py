@@ -67,8 +67,8 @@ class LabelNoise:
             )
             first, second = np.split(order, [len(order) // 2])
             half = dataclasses.replace(data, x=data.x[first], y=y[first])
-            result = runs.run(methods.prepare(settings, data=half, model=model), seed=seed)
-            prepared = methods.prepare(settings, data=data, model=model)
+            prepared = methods.prepare(settings, data=half, model=model)
+            result = runs.run(prepared, seed=seed)
             if prepared.network is None:
                 raise ValueError(f"model must be a classifier, got {model}")
             guess = _probabilities(prepared.network, result.state.weights, data.x[second])

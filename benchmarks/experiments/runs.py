@@ -9,18 +9,19 @@ from exactdp.train import loop, methods
 from exactdp.train.optimiser import Optimiser
 
 
-def run(prepared: methods.Prepared, *, seed: int) -> loop.Result:
+def run(prepared: methods.Prepared, *, seed: int, optimiser: Optimiser | None = None) -> loop.Result:
     """Trains in a temporary folder.
 
     Args:
       prepared: the run.
       seed: of its key.
+      optimiser: plain SGD at the plan's learning rate by default.
     """
     steps = prepared.plan.num_steps
     options = loop.Options(
         num_steps=steps,
         delta=prepared.settings.delta,
-        optimiser=Optimiser(learning_rate=prepared.plan.learning_rate),
+        optimiser=optimiser or Optimiser(learning_rate=prepared.plan.learning_rate),
         checkpoint_every=steps,
         report_every=steps,
         progress=False,

@@ -104,3 +104,40 @@ class Script:
             print(self.table(rows))
         for path in written:
             print(path)
+
+
+def define_output(name: str, *, instead_of: str) -> None:
+    """The flags of a script that needs no data set: --out, --json and --redraw.
+
+    Args:
+      name: of its files.
+      instead_of: what is printed without --json.
+    """
+    flags.DEFINE_string("out", name, f"Directory for {name}.csv, .pdf and .png.")
+    flags.DEFINE_boolean("json", False, f"Print one JSON object instead of the {instead_of}.")
+    flags.DEFINE_boolean("redraw", False, "Only draw the figure again from the CSV file in --out.")
+
+
+def own_table(argv: Sequence[str], *, name: str, compute: Callable[[Path], object]) -> Path:
+    """The CSV file of such a script: computed, or with --redraw the one that is there.
+
+    Args:
+      argv: what is left of the command line.
+      name: of the file.
+      compute: writes the file of that path.
+
+    Raises:
+      UsageError: positional arguments, bad input, or no file to draw again.
+    """
+    if len(argv) > 1:
+        raise app.UsageError(f"no positional arguments are taken, got {argv[1:]}")
+    given = flags.FLAGS
+    try:
+        path = store.prepare_directory("out", given.out) / f"{name}.csv"
+        if given.redraw and not path.is_file():
+            raise ValueError(f"out must hold {path.name} to draw it again, got {given.out}")
+        if not given.redraw:
+            compute(path)
+    except ValueError as error:
+        raise app.UsageError(str(error)) from error
+    return path

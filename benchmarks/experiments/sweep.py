@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
 import sys
@@ -22,9 +23,9 @@ from exactdp.benchmarks.curves import store
 from exactdp.benchmarks.experiments import runs
 from exactdp.benchmarks.experiments.experiment import Experiment
 from exactdp.benchmarks.experiments.label_noise import LabelNoise
-from exactdp.mechanisms import public
 from exactdp.train import loop, methods
 from exactdp.train.data import Dataset
+from exactdp.train.public_map import public_map
 from exactdp.train.settings import Settings
 
 _TYPICAL = 0.9  # softmax output at the label, as the paper takes it for kappa
@@ -130,22 +131,25 @@ def carry_out(
         if point.settings is None:
             if not have:
                 rows.append(_empty(point))
-                _write(path, header, rows)
+                write(path, header, rows)
             continue
         if not missing:
             continue
         chosen = viewed(data[point.split], point.view) if point.view else data[point.split]
-        prepared = methods.prepare(point.settings, data=chosen, model=experiment.model)
+        prepare = functools.lru_cache(maxsize=1)(
+            functools.partial(methods.prepare, point.settings, model=experiment.model)
+        )
         for seed in missing:
-            start = time.perf_counter()
+            start, labelled = time.perf_counter(), chosen
             if point.labels is not None:
-                noisy = point.labels.randomised(
+                labelled = point.labels.randomised(
                     chosen, settings=point.settings, model=experiment.model, seed=seed
                 )
-                prepared = methods.prepare(point.settings, data=noisy, model=experiment.model)
+            # Seeds with the same labels share what was prepared, and so what is compiled.
+            prepared = prepare(data=labelled)
             result = runs.run(prepared, seed=seed)
             rows.append(_row(point, prepared, result, seed, time.perf_counter() - start))
-            _write(path, header, rows)
+            write(path, header, rows)
             print(
                 f"{point.split}: {point.series} at {point.x:g}, seed {seed}: accuracy "
                 f"{result.measured:.4f}, epsilon <= {result.epsilon.upper:.4g}",
@@ -161,8 +165,7 @@ def viewed(data: Dataset, text: str) -> Dataset:
     Raises:
       ValueError: the map does not take the records.
     """
-    found = public.parse(text, num_columns=data.x.shape[1], names=data.columns)
-    found.require_shape(data.input_shape)
+    found = public_map(text, data=data)
     x, x_test = (np.asarray(found.view(jnp.asarray(part))) for part in (data.x, data.x_test))
     return dataclasses.replace(data, x=x, x_test=x_test)
 
@@ -189,7 +192,7 @@ def kept(path: Path, header: Mapping[str, object]) -> list[store.Row]:
 def _row(
     point: Point, prepared: methods.Prepared, result: loop.Result, seed: int, seconds: float
 ) -> store.Row:
-    plan, settings, model = prepared.plan, prepared.settings, result.threat_model
+    plan, settings = prepared.plan, prepared.settings
     values: dict[str, Any] = {
         "split": point.split,
         "series": point.series,
@@ -200,12 +203,7 @@ def _row(
         "sampling_probability": plan.sampler.sampling_probability,
         "num_steps": plan.num_steps,
         "learning_rate": plan.learning_rate,
-        "epsilon_lower": result.epsilon.lower,
-        "epsilon_upper": result.epsilon.upper,
-        "adjacency": model.adjacency,
-        "coins": model.coins,
-        "released": model.released,
-        "covers_weights": plan.certificate.covers_weights,
+        **certified(prepared, result),
         "public": settings.feature.public if settings.feature is not None else point.view,
         "clip_norm": settings.clip if plan.noise is not None and settings.method != "dirichlet" else None,
         "accuracy": result.measured,
@@ -233,7 +231,19 @@ def _row(
         }
     if point.labels is not None:
         values |= point.labels.claim(delta=settings.delta)
-    return {name: cell(values.get(name)) for name in COLUMNS}
+    return row_of(values)
+
+
+def certified(prepared: methods.Prepared, result: loop.Result) -> dict[str, Any]:
+    """The columns of a row that say what is guaranteed: by the run's ledger, under its threat model."""
+    return {
+        "epsilon_lower": result.epsilon.lower,
+        "epsilon_upper": result.epsilon.upper,
+        "adjacency": result.threat_model.adjacency,
+        "coins": result.threat_model.coins,
+        "released": result.threat_model.released,
+        "covers_weights": prepared.plan.certificate.covers_weights,
+    }
 
 
 def _auc(prepared: methods.Prepared, result: loop.Result) -> float | None:
@@ -244,8 +254,7 @@ def _auc(prepared: methods.Prepared, result: loop.Result) -> float | None:
 
 
 def _empty(point: Point) -> store.Row:
-    values = {"split": point.split, "series": point.series, "x": float(point.x), "reason": point.reason}
-    return {name: cell(values.get(name)) for name in COLUMNS}
+    return row_of({"split": point.split, "series": point.series, "x": float(point.x), "reason": point.reason})
 
 
 def cell(value: object) -> str:
@@ -257,8 +266,20 @@ def _key(row: store.Row) -> tuple[str, str, str]:
     return row["split"], row["series"], row["x"]
 
 
-def _write(path: Path, header: Mapping[str, object], rows: Sequence[store.Row]) -> None:
-    store.write_csv(path, header, COLUMNS, [[row.get(name, "") for name in COLUMNS] for row in rows])
+def write(
+    path: Path,
+    header: Mapping[str, object],
+    rows: Sequence[store.Row],
+    *,
+    columns: Sequence[str] = COLUMNS,
+) -> None:
+    """The whole CSV file, atomically; what a row lacks is empty."""
+    store.write_csv(path, header, columns, [[row.get(name, "") for name in columns] for row in rows])
+
+
+def row_of(values: Mapping[str, object], *, columns: Sequence[str] = COLUMNS) -> store.Row:
+    """Values as a row of the CSV file."""
+    return {name: cell(values.get(name)) for name in columns}
 
 
 @dataclasses.dataclass(frozen=True)

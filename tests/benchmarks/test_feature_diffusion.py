@@ -14,7 +14,7 @@ import pytest
 
 from exactdp.benchmarks import feature_diffusion
 from exactdp.benchmarks.curves import store
-from exactdp.benchmarks.experiments import generation
+from exactdp.benchmarks.experiments import generation, sweep
 from exactdp.benchmarks.experiments.experiment import Experiment
 from exactdp.benchmarks.experiments.generation import Network, Trainer
 from exactdp.train.data import Dataset
@@ -53,7 +53,7 @@ def _table(path: Path) -> list[store.Row]:
             model = {"adjacency": adjacency, "coins": "hidden", "covers_weights": True}
             more = {"distance_name": "Frechet distance", "num_images": 40, **(model if adjacency else {})}
             rows.append(generation.row("test", series, epsilon, seed, seconds=1.0, **found, **more))
-    generation.write(path, store.read_csv(TABLE)[0], rows)
+    sweep.write(path, store.read_csv(TABLE)[0], rows, columns=generation.COLUMNS)
     return rows
 
 
@@ -74,7 +74,7 @@ def test_means_over_the_seeds_are_printed(tmp_path: Path) -> None:
 
 
 def test_a_table_without_finished_runs_is_not_drawn(tmp_path: Path) -> None:
-    generation.write(tmp_path / TABLE.name, store.read_csv(TABLE)[0], [])
+    sweep.write(tmp_path / TABLE.name, store.read_csv(TABLE)[0], [], columns=generation.COLUMNS)
     with pytest.raises(ValueError, match="must hold finished runs"):
         feature_diffusion.draw(tmp_path / TABLE.name)
 
