@@ -69,7 +69,7 @@ class Claim:
         if not len(ledger):
             raise ValueError(f"run must have announced a release, got {directory} with an empty ledger")
         described = folder.description(Path(directory))
-        trained = _public(described)
+        trained = (described.get("settings", {}).get("feature") or {}).get("public")
         if trained is not None and parse(trained).text != public.text:
             raise ValueError(
                 f"public must be what the run was trained with, {trained!r}, got {public.text!r}"
@@ -78,15 +78,3 @@ class Claim:
         if described.get("method") == _NOT_PRIVATE:
             return cls(from_epsilon_delta(0.0, delta=1.0), given)
         return cls(tradeoff.curve(ledger.composition()).lower, given)
-
-
-def _public(value: Any) -> str | None:
-    """The map in a run's description, wherever its method keeps it."""
-    if isinstance(value, Mapping):
-        if isinstance(value.get("public"), str):
-            return value["public"]
-        for part in value.values():
-            found = _public(part)
-            if found is not None:
-                return found
-    return None

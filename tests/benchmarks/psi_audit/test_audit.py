@@ -170,7 +170,9 @@ def test_claim_of_a_run(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="run must be the folder of a run, got .* without ledger.jsonl"):
         Claim.of_run(tmp_path, public=parse("label"), parse=parse)
     with Ledger(tmp_path / folder.LEDGER, threat_model=model) as ledger:
-        folder.write_json(tmp_path / folder.RUN, {"method": "feature", "settings": {"public": "label"}})
+        folder.write_json(
+            tmp_path / folder.RUN, {"method": "feature", "settings": {"feature": {"public": "label"}}}
+        )
         with pytest.raises(ValueError, match="run must have announced a release"):
             Claim.of_run(tmp_path, public=parse("label"), parse=parse)
         ledger.append(Gaussian(2.0), count=4)
