@@ -1,0 +1,1 @@
+"""Tables: their public domain, their text, and what is released of them."""
