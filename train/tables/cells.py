@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute
 from jaxtyping import Bool, Int
 
-from exactdp.train.tables.schema import MISSING, Column
+from exactdp.train.tables.schema import MISSING, Column, Schema
 
 # Its functions are made at import, and untyped.
 _compute: Any = pyarrow.compute
@@ -61,6 +61,21 @@ def texts(column: Column, codes: Int[np.ndarray, " n"]) -> np.ndarray:
     return np.array([column.text(int(code)) for code in distinct], object)[places]
 
 
+def require_columns(codes: Int[np.ndarray, "rows columns"], schema: Schema) -> None:
+    """Checks the shape of a table.
+
+    Raises:
+      ValueError: there are not as many columns as in the schema.
+    """
+    if codes.ndim != 2 or codes.shape[1] != len(schema.columns):
+        raise ValueError(f"codes must have {len(schema.columns)} columns, got shape {codes.shape}")
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell holds a number, in or outside any domain."""
+    return _NUMBER.fullmatch(text.strip()) is not None
+
+
 def _each(column: Column, distinct: list[str]) -> tuple[np.ndarray, np.ndarray]:
     found = np.empty(len(distinct), np.int64)
     outside = np.zeros(len(distinct), bool)
@@ -73,9 +88,8 @@ def _each(column: Column, distinct: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 def _nearest(column: Column, text: str) -> int:
     """The code of a text outside the domain."""
-    text = text.strip()
-    if column.kind != "category" and _NUMBER.fullmatch(text):
-        scaled = Decimal(text).scaleb(column.decimals)
+    if column.kind != "category" and is_number(text):
+        scaled = Decimal(text.strip()).scaleb(column.decimals)
         # Clamped first: a large power of ten has no use for its digits.
         return int(min(max(scaled, Decimal(column.low)), Decimal(column.high)).to_integral_value())
     if column.missing:

@@ -143,8 +143,7 @@ def write(path: Path, codes: Int[np.ndarray, "rows columns"], schema: Schema) ->
       ValueError: a code is outside its column's domain, or there are not as many columns as in the schema.
       OSError: the disk refuses.
     """
-    if codes.ndim != 2 or codes.shape[1] != len(schema.columns):
-        raise ValueError(f"codes must have {len(schema.columns)} columns, got shape {codes.shape}")
+    cells.require_columns(codes, schema)
     handle, fresh = tempfile.mkstemp(prefix=path.name, suffix=".new", dir=path.parent)
     try:
         with open(handle, "w", encoding="utf-8", newline="") as file:
