@@ -82,11 +82,20 @@ def create(folder: Path, description: Mapping[str, Any]) -> None:
       ValueError: the folder cannot be made.
       OSError: the disk refuses.
     """
+    make(folder)
+    write_json(folder / RUN, description)
+
+
+def make(folder: Path) -> None:
+    """Makes the folder, for its owner alone; one that is there stays as it is.
+
+    Raises:
+      ValueError: it cannot be made.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise _unwritable(folder, error) from None
-    write_json(folder / RUN, description)
 
 
 def description(folder: Path) -> dict[str, Any]:

@@ -24,12 +24,14 @@ class TwoStageSettings:
 
     Attributes:
       label: column whose value a row begins with, and that a classifier is to predict; None for none.
+      drop: columns that are left out, such as a unique number of each row.
       epsilon: of everything that is released together, in (0, 1000]; None for training without privacy.
       delta: in (0, 1).
       statistics_share: share of epsilon that private statistics get, in (0, 1).
       first_stage: what the model learns before it sees the private table: rows drawn from private
         label-by-column tables ("marginals"), rows uniform over the domain ("uniform", the paper's U), a
-        public table ("table", the paper's O), or nothing ("none", the paper's DP-Standard).
+        public table ("table", the paper's O), or nothing ("none", the paper's DP-Standard). None for
+        marginals where all of it is private, else uniform.
       as_published: take ranges, categories and label frequencies from the private table without noise, as
         the released code does; epsilon is then stage 2's alone, and nothing is private end to end.
       holdout: share of the rows that are kept from training, to measure on, in [0, 1).
@@ -57,10 +59,11 @@ class TwoStageSettings:
     """
 
     label: str | None = None
+    drop: tuple[str, ...] = ()
     epsilon: float | None = None
     delta: float = 1e-5
     statistics_share: float = 0.5
-    first_stage: str = "marginals"
+    first_stage: str | None = None
     as_published: bool = False
     holdout: float = 0.1
     model: str = "tiny"
@@ -89,8 +92,9 @@ class TwoStageSettings:
             raise ValueError(f"epsilon must be at most {_LARGEST_EPSILON:g}, got {self.epsilon}")
         validate.open_probability("delta", self.delta)
         validate.open_probability("statistics_share", self.statistics_share)
+        if self.first_stage is not None:
+            validate.one_of("first_stage", self.first_stage, FIRST_STAGES)
         for name, choices in (
-            ("first_stage", FIRST_STAGES),
             ("model", MODELS),
             ("order", ORDERS),
             ("decoder", DECODERS),
@@ -114,16 +118,25 @@ class TwoStageSettings:
                 raise ValueError(f"{name} must be in [{_LEAST:g}, {_LARGEST:g}], got {value}")
         if not 0.0 < validate.positive("top_p", self.top_p) <= 1.0:
             raise ValueError(f"top_p must be in (0, 1], got {self.top_p}")
-        if self.as_published and self.first_stage == "marginals":
+        if self.first_stage == "marginals" and not self.end_to_end:
             raise ValueError(
-                "first_stage must be uniform, table or none with as_published: the released code knows no "
-                "tables of label and column, got marginals"
+                "first_stage must be uniform, table or none where statistics are exact (as_published, or "
+                "without privacy), got marginals"
             )
+        if self.as_published and not self.private:
+            raise ValueError("epsilon must be given with as_published, got none")
+        if self.label is not None and self.label in self.drop:
+            raise ValueError(f"drop must not hold the label, got {self.label!r}")
 
     @property
     def private(self) -> bool:
         """Whether stage 2 adds noise."""
         return self.epsilon is not None
+
+    @property
+    def stage_1(self) -> str:
+        """`first_stage`, with its default."""
+        return self.first_stage or ("marginals" if self.end_to_end else "uniform")
 
     @property
     def end_to_end(self) -> bool:
