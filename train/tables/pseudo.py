@@ -85,3 +85,25 @@ def _choose(
     # Rounding may leave the last end below 1, and must not let a bin of weight 0 be drawn.
     ends[np.flatnonzero(weights)[-1] :] = 1.0
     return np.searchsorted(ends, rng.random(rows), side="right")
+
+
+def draw_labels(
+    statistics: Statistics, *, num_rows: int, rng: np.random.Generator
+) -> Int[np.ndarray, " rows"]:
+    """Codes of the label by its histogram, made consistent where it is noisy. Post-processing of the statistics.
+
+    Args:
+      statistics: with a label.
+      num_rows: >= 0.
+      rng: draws the codes; no secret.
+
+    Raises:
+      ValueError: there is no label.
+    """
+    place = statistics.label_place
+    if place is None:
+        raise ValueError("statistics must have a label, they have none")
+    exact = statistics.noise == 0.0
+    counts = statistics.tables[place][0].astype(np.float64) if exact else consistent.fit(statistics).label
+    bins = _choose(counts, validate.count("num_rows", num_rows), rng)
+    return statistics.bins[place].draw(bins, rng=rng)

@@ -14,9 +14,9 @@ from jaxtyping import Array, Float, Int
 from exactdp.train.gpt2 import config as configs
 from exactdp.train.gpt2 import model as gpt2
 from exactdp.train.gpt2.config import Config
-from exactdp.train.gpt2.tokenizer import Tokenizer
 from exactdp.train.state import Parameters
-from exactdp.train.tables import tokens
+from exactdp.train.tables import grammar, tokens
+from exactdp.train.tables.grammar import Grammar
 from exactdp.train.tables.template import Template
 from exactdp.train.tables.tokens import RowTokens
 from exactdp.train.two_stage.objective import RowObjective
@@ -91,6 +91,11 @@ class Language:
         """
         return RowObjective(self.length, initialise, self.logits, self.classes, value_weight)
 
+    @functools.cached_property
+    def grammar(self) -> Grammar:
+        """The rows of the schema as paths, for a constrained decoder."""
+        return grammar.build(self.rows)
+
     def encoded(self, codes: Int[np.ndarray, "rows columns"]) -> np.ndarray:
         """Rows of the schema as padded tokens."""
         return self.rows.encode(codes, length=self.length)
@@ -100,16 +105,15 @@ class Language:
         return jnp.dtype(jnp.bfloat16 if self.bfloat16 else jnp.float32)
 
 
-def fresh(model: str, *, rows: RowTokens, tokenizer: Tokenizer, longest: int, bfloat16: bool) -> Language:
+def fresh(model: str, *, rows: RowTokens, length: int, bfloat16: bool) -> Language:
     """A language model that is trained here.
 
     Args:
       model: name of its size.
       rows: of the schema.
-      tokenizer: of the rows.
-      longest: tokens of the longest row, start and end included.
+      length: tokens of the longest row, start and end included.
       bfloat16: compute activations in bfloat16.
     """
-    length = -(-longest // _MULTIPLE) * _MULTIPLE
-    sizes = configs.named(model, vocabulary=tokenizer.vocabulary, positions=length)
-    return Language(rows, sizes, length, bfloat16)
+    positions = -(-length // _MULTIPLE) * _MULTIPLE
+    sizes = configs.named(model, vocabulary=rows.tokenizer.vocabulary, positions=positions)
+    return Language(rows, sizes, positions, bfloat16)

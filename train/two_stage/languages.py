@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Int
@@ -13,7 +12,7 @@ from exactdp.train.gpt2 import weights as gpt2_weights
 from exactdp.train.gpt2.tokenizer import Tokenizer
 from exactdp.train.state import Parameters
 from exactdp.train.tables.schema import Schema
-from exactdp.train.tables.template import Template
+from exactdp.train.tables.template import IS, Template, key, values
 from exactdp.train.tables.tokens import RowTokens
 from exactdp.train.two_stage import language
 from exactdp.train.two_stage.inputs import Files
@@ -63,19 +62,29 @@ def make(
     """
     template = Template(schema, settings.order)
     if files.weights is None:
-        found = _trained(settings, template, place, pseudo, first)
-        longest = max(RowTokens(part, found).longest for part in _templates(settings, template, first))
-        rows = RowTokens(template, found)
-        return language.fresh(settings.model, rows=rows, longest=longest, bfloat16=settings.bfloat16), None
-    folder = gpt2_weights.folder(files.weights)
-    rows = RowTokens(template, tokenizers.read(folder))
-    config, params = gpt2_weights.read(folder)
-    longest = max(RowTokens(part, rows.tokenizer).longest for part in _templates(settings, template, first))
-    return Language(rows, config, longest, settings.bfloat16), params
+        parts = _parts(settings, template, first, _trained(settings, template, place, pseudo, first))
+        length = max(part.longest for part in parts)
+        return language.fresh(settings.model, rows=parts[0], length=length, bfloat16=settings.bfloat16), None
+    folder = gpt2_weights.locate(files.weights)
+    tokenizer = tokenizers.load(folder)
+    loaded = gpt2_weights.load(folder)
+    if loaded.config.vocabulary < tokenizer.vocabulary:
+        raise ValueError(
+            f"weights must be for all {tokenizer.vocabulary} tokens of their tokenizer, got "
+            f"{loaded.config.vocabulary} in {folder}"
+        )
+    parts = _parts(settings, template, first, tokenizer)
+    length = max(part.longest for part in parts)
+    found = Language(parts[0], loaded.config, length, bfloat16=settings.bfloat16)
+    return found, loaded.params
 
 
-def _templates(settings: TwoStageSettings, own: Template, first: Coded | None) -> list[Template]:
-    return [own, *([] if first is None else [Template(first.schema, settings.order)])]
+def _parts(
+    settings: TwoStageSettings, own: Template, first: Coded | None, tokenizer: Tokenizer
+) -> list[RowTokens]:
+    """Rows of the schema as tokens, and those of the public table."""
+    others = [] if first is None else [Template(first.schema, settings.order)]
+    return [RowTokens(part, tokenizer) for part in (own, *others)]
 
 
 def _trained(
@@ -86,13 +95,20 @@ def _trained(
     first: Coded | None,
 ) -> Tokenizer:
     path = place.path / TOKENIZER
-    if not place.has(f"{TOKENIZER}/tokenizer.json"):
-        texts: list[str] = _texts(template, pseudo)
+    if not place.has(f"{TOKENIZER}/{tokenizers.FILE}"):
+        pieces = _pieces(template, pseudo)
         if first is not None:
-            texts += _texts(Template(first.schema, settings.order), first.codes)
-        tokenizers.train(texts, vocabulary=settings.vocabulary).write(path)
-    return tokenizers.read(path)
+            pieces += _pieces(Template(first.schema, settings.order), first.codes)
+        tokenizers.train(pieces, vocabulary=int(settings.vocabulary)).save(path)
+    return tokenizers.load(path)
 
 
-def _texts(template: Template, codes: Int[np.ndarray, "rows columns"]) -> Sequence[str]:
-    return template.row_texts(codes[:_MOST_TEXTS])
+def _pieces(template: Template, codes: Int[np.ndarray, "rows columns"]) -> list[str]:
+    """Names, values and separators as `RowTokens` gives them to the tokenizer, each as often as it occurs."""
+    found: list[str] = []
+    for place, column in enumerate(template.schema.columns):
+        shown = codes[:_MOST_TEXTS, place]
+        found += values(column, shown)
+        # Each at least twice, so that it is a token however few rows there are.
+        found += [key(column), IS] * max(len(shown), 2)
+    return found

@@ -29,7 +29,8 @@ from exactdp.train.tables.tokens import KEY, OTHER, VALUE
 from exactdp.train.task import Records
 
 _BATCH = 256
-_MOST = 4096  # rows that a measurement looks at
+_FEW = 256  # rows that are measured while a run goes on
+_MOST = 4096  # rows that perplexities are computed of
 
 Classes = Callable[[Int[Array, "batch length"]], Int[Array, "batch length"]]
 Logits = Callable[[Parameters, Int[Array, "batch length"]], Float[Array, "batch length vocabulary"]]
@@ -41,7 +42,7 @@ class RowObjective:
 
     Attributes:
       length: tokens of a padded row.
-      initialise: parameters of a key.
+      start: parameters of a key.
       logits: (params, tokens) -> logits of the next token at each position.
       classes: tokens -> class of each, 0 for padding, as `exactdp.train.tables.tokens.classes`.
       value_weight: w in [0, 1]; None for the mean over all of the row's tokens, as in stage 1.
@@ -51,7 +52,7 @@ class RowObjective:
     """
 
     length: int
-    initialise: Callable[[jax.Array], Parameters]
+    start: Callable[[jax.Array], Parameters]
     logits: Logits
     classes: Classes
     value_weight: float | None = None
@@ -70,6 +71,10 @@ class RowObjective:
     def metric(self) -> str:
         """What `measure` gives: the mean loss on test rows."""
         return "test_loss"
+
+    def initialise(self, key: jax.Array) -> Parameters:
+        """Parameters for a key."""
+        return self.start(key)
 
     def examples(self, records: Records, *, key: jax.Array, public: Public | None = None) -> Examples:
         """The rows as int32; nothing is random.
@@ -115,13 +120,9 @@ class RowObjective:
         raise ValueError("public must be none: rows of tokens have no public view")
 
     def measure(self, params: Parameters, x: np.ndarray, y: np.ndarray) -> float:
-        """Mean loss on the first 4096 rows."""
+        """Mean loss on the first 256 rows."""
         del y
-        total, seen = 0.0, 0
-        for rows in _batches(x):
-            total += float(np.sum(np.asarray(self._compiled(params, rows))[: len(rows)]))
-            seen += len(rows)
-        return total / seen
+        return float(np.mean(np.asarray(self._compiled(params, x[:_FEW]))))
 
     def perplexities(self, params: Parameters, x: np.ndarray) -> dict[str, float]:
         """exp of the mean cross-entropy over the first 4096 rows' tokens of each class, by its name."""

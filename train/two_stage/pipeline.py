@@ -36,10 +36,12 @@ from exactdp.train import reservation
 from exactdp.train.interrupt import Interrupted, Watch
 from exactdp.train.state import Parameters
 from exactdp.train.table_metrics.validity import Validity
-from exactdp.train.tables import as_published, csv_file, grammar, pseudo
+from exactdp.train.tables import as_published, csv_file, pseudo
 from exactdp.train.tables import statistics as table_statistics
 from exactdp.train.tables.csv_file import RawTable
 from exactdp.train.tables.statistics import Statistics
+from exactdp.train.tables.template import Template
+from exactdp.train.tables.tokens import RowTokens
 from exactdp.train.two_stage import inputs as table_inputs
 from exactdp.train.two_stage import languages, measured, sampling, stages
 from exactdp.train.two_stage import plan as plans
@@ -300,7 +302,10 @@ class _Run:
         if first is None:
             rows = stages.token_rows(language, rows=pseudo_rows, others=pseudo_rows[: measured.FEW])
         else:
-            rows = language.others(first.schema, first.codes)
+            own = dataclasses.replace(
+                language, rows=RowTokens(Template(first.schema, self.settings.order), language.rows.tokenizer)
+            )
+            rows = stages.token_rows(own, rows=first.codes, others=first.codes[: measured.FEW])
         task, optimiser, steps = stages.first(
             self.settings, language, rows, initialise=loaded, reason=_FREE[self.settings.stage_1]
         )
@@ -322,13 +327,10 @@ class _Run:
         if self.place.has(SYNTHETIC) and self.place.has(DRAWN):
             record = self.place.read(DRAWN)
             return Validity(record["asked"], record["accepted"], record["reasons"])
-        automaton = grammar.build(language.rows) if self.settings.decoder == "grammar" else None
         wanted = self.settings.rows or self.inputs.private.num_rows
-        labels: sampling.Labels | None = None
-        if found.schema.label is not None:
 
-            def labels(count: int, rng: np.random.Generator) -> Int[np.ndarray, " rows"]:
-                return pseudo.draw_labels(found, num_rows=count, rng=rng)
+        def labels(count: int, rng: np.random.Generator) -> Int[np.ndarray, " rows"]:
+            return pseudo.draw_labels(found, num_rows=count, rng=rng)
 
         with (
             Watch() as watch,
@@ -347,12 +349,12 @@ class _Run:
                 language,
                 params,
                 num_rows=wanted,
-                labels=labels,
+                labels=None if found.schema.label is None else labels,
                 key=self.key,
                 sampling=sampling.Sampling(
                     self.settings.temperature, self.settings.top_k, self.settings.top_p
                 ),
-                automaton=automaton,
+                constrained=self.settings.decoder == "grammar",
                 progress=told,
             )
         csv_file.write(self.place.path / SYNTHETIC, drawn.codes, found.schema)

@@ -62,13 +62,13 @@ def draw(
     labels: Labels | None,
     key: jax.Array,
     sampling: Sampling,
-    automaton: Automaton | None,
+    constrained: bool,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Drawn:
     """Rows of the schema. Post-processing of weights and frequencies: reads nothing private.
 
-    Each row begins with the prompt of its label. With an automaton every row is of the domain; without one,
-    rows that `Template.parse` refuses are drawn again, in at most 20 times as many batches as valid rows
+    Each row begins with the prompt of its label. Constrained, every row is of the domain; else rows
+    that `Template.parse` refuses are drawn again, in at most 20 times as many batches as valid rows
     would need: what is then missing is missing.
 
     Args:
@@ -78,13 +78,17 @@ def draw(
       labels: draws codes of the label by its released frequencies; None without a label.
       key: a typed key; a batch's rows are functions of it and the batch's number.
       sampling: temperature and the like.
-      automaton: the grammar; None for rejection.
+      constrained: write rows of the domain only, rather than reject others.
       progress: told how many rows there are after each batch.
 
     Raises:
       ValueError: bad input.
     """
     validate.count("num_rows", num_rows, 1)
+    automaton, most_tokens = None, language.length
+    if constrained:
+        automaton = language.grammar.automaton
+        most_tokens = min(max(most_tokens, language.grammar.longest), language.config.positions)
     random = np.random.default_rng([int(word) for word in jax.random.key_data(key)])
     found: list[np.ndarray] = []
     kept, validity = 0, Validity(0, 0, dict.fromkeys(REASONS, 0))
@@ -97,7 +101,7 @@ def draw(
             params,
             prompts=prompts,
             prompt_lengths=lengths,
-            max_tokens=language.length,
+            max_tokens=most_tokens,
             key=keys.step_key(key, step=number, purpose="sample"),
             temperature=sampling.temperature,
             end=language.rows.tokenizer.end,
@@ -132,8 +136,7 @@ def _prompts(
         table[number, : len(text)] = text
     states = None
     if automaton is not None:
-        # The automaton begins after the first token, which every row has.
-        ends = [automaton.follow(text[1:]) for text in texts]
+        ends = [automaton.follow(text) for text in texts]
         if None in ends:
             raise ValueError("automaton must have a path for every prompt, got one without")
         states = np.array(ends, np.int32)[places]
