@@ -13,6 +13,7 @@ Source: Canonne, Kamath and Steinke 2020 (arXiv 2004.00010) for the samplers; Op
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, cast
 
@@ -92,14 +93,19 @@ def quantile(noise: Noise, probability: float) -> int:
     Raises:
       ValueError: `probability` is outside (0, 1), or `noise` is as in `noisy`.
     """
-    wanted = validate.open_probability("probability", probability)
+    _require_noise(noise)
+    return _quantile(noise, validate.open_probability("probability", probability))
+
+
+@functools.lru_cache(maxsize=256)
+def _quantile(noise: Noise, probability: float) -> int:
     high = 1
-    while tail(noise, high) > wanted:
+    while tail(noise, high) > probability:
         high *= 2
     low = high // 2  # fails, or is 0
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if tail(noise, middle) <= wanted else (middle, high)
+        low, high = (low, middle) if tail(noise, middle) <= probability else (middle, high)
     return high
 
 
