@@ -2,7 +2,7 @@
 
 Numbers are integer codes. The buckets are 0 and, on either side, powers of two:
 
-    bucket  0: {0}      bucket k: 2^(k-1) ... 2^k - 1      bucket -k: -(2^k - 1) ... -2^(k-1)      k = 1 ... 50
+    bucket 0: {0}    bucket k: 2^(k-1) ... 2^k - 1    bucket -k: -(2^k - 1) ... -2^(k-1)    k = 1 ... 50
 
 101 counts, of which a record is in one; codes further out count as the outermost. The range goes from the
 least to the largest bucket whose noisy count exceeds t, where noise alone exceeds t in some of the 101 empty
@@ -99,9 +99,9 @@ def choose(noisy: Int[np.ndarray, " buckets"], *, noise: Noise, failure: float =
 def release(codes: Int[np.ndarray, " rows"], *, noise: Noise, failure: float = 0.01) -> Bounds:
     """The range of a column of numbers, privately, with its noisy bucket counts.
 
-    Guarantee: dominated by `noise` under add/remove of a record (pure epsilon-DP for discrete Laplace noise of
-    scale 1/epsilon): a record is in one count, and the rest is post-processing. A record without a number is
-    to be left out by the caller: it changes no count.
+    Guarantee: dominated by `noise` under add/remove of a record (pure epsilon-DP for discrete Laplace noise
+    of scale 1/epsilon): a record is in one count, and the rest is post-processing. A record without a number
+    is to be left out by the caller: it changes no count.
 
     Args:
       codes: of the cells that hold a number.

@@ -7,8 +7,8 @@ that no record holds is never released, which is what costs a delta:
 
 *Proof.* Let D' have one record more than D, whose value is v. If some record of D holds v, the two answers
 differ by 1 in the count of v alone: they are dominated by `noise` (what follows is post-processing). If none
-does, the answers have the same law but for the event that v, with count 1, reaches t: its probability is at most
-delta, so they are (0, delta)-indistinguishable, in both directions. The composition of `noise` with
+does, the answers have the same law but for the event that v, with count 1, reaches t: its probability is at
+most delta, so they are (0, delta)-indistinguishable, in both directions. The composition of `noise` with
 ApproximateDP(0, delta) dominates either. For discrete Laplace noise of scale 1/epsilon this is within
 (epsilon, delta)-DP.
 
@@ -17,18 +17,18 @@ Whether a value is present is looked up once, and the time that takes is not hid
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
-import pyarrow.compute as pc  # pyright: ignore[reportMissingTypeStubs]
+import pyarrow.compute
 
 from exactdp.accounting import validate
 from exactdp.accounting.pairs.approximate import ApproximateDP
 from exactdp.mechanisms.statistics import counts
 from exactdp.mechanisms.statistics.counts import Noise
 
-_pc = cast("Any", pc)
+# Its functions are made at import, and untyped.
+_pc: Any = pyarrow.compute
 
 
 def pairs(noise: Noise, *, delta: float) -> tuple[Noise, ApproximateDP]:
@@ -49,22 +49,24 @@ def threshold(noise: Noise, *, delta: float) -> int:
     return 1 + counts.quantile(noise, delta)
 
 
-def present(texts: pa.StringArray | pa.ChunkedArray) -> dict[str, int]:
-    """How many cells hold each text, spaces around it and empty cells aside. Exact: private."""
+def present(texts: Any) -> dict[str, int]:
+    """How many cells hold each text, spaces around it and empty cells aside. Exact: private.
+
+    Args:
+      texts: an Arrow array of type string, chunked or not.
+    """
     found = _pc.value_counts(_pc.utf8_trim_whitespace(texts))
     values, numbers = found.field("values").to_pylist(), found.field("counts").to_pylist()
     return {value: number for value, number in zip(values, numbers, strict=True) if value}
 
 
-def release(
-    texts: pa.StringArray | pa.ChunkedArray, *, noise: Noise, delta: float, limit: int
-) -> dict[str, int]:
+def release(texts: Any, *, noise: Noise, delta: float, limit: int) -> dict[str, int]:
     """The categories of a column, privately, with their noisy counts.
 
     Guarantee: dominated by the composition of `pairs` under add/remove of a record.
 
     Args:
-      texts: the column.
+      texts: the column, as in `present`.
       noise: of each count.
       delta: in (0, 1).
       limit: how many values are kept at most, those of the largest noisy counts; a public number >= 0.

@@ -13,8 +13,9 @@ positive noisy counts that are not of missing cells, and t the noise's quantile 
     category                    if the texts exceed max(n / 20, t), or no count exceeds t
     number with d decimals      d the largest whose count exceeds max(n / 100, t), else the d of the largest
 
-Where every cell is of one kind and there are clearly more of them than t, the choice is wrong with probability
-`failure` at most. Whole numbers are never taken for categories: their kind does not tell them apart.
+Where every cell is of one kind and there are clearly more of them than t, the choice is wrong with
+probability `failure` at most. Whole numbers are never taken for categories: their kind does not tell them
+apart.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from decimal import Decimal
 from typing import Any, cast
 
 import numpy as np
-import pyarrow as pa  # pyright: ignore[reportMissingTypeStubs]
-import pyarrow.compute as pc  # pyright: ignore[reportMissingTypeStubs]
+import pyarrow as pa
+import pyarrow.compute
 from jaxtyping import Int
 
 from exactdp.accounting import validate
@@ -46,7 +47,8 @@ _MOST_DIGITS = 15
 _PLAIN = r"^[+-]?(\d+(\.\d*)?|\.\d+)$"
 _ANY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 
-_pc = cast("Any", pc)
+# Its functions are made at import, and untyped.
+_pc: Any = pyarrow.compute
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,14 +64,17 @@ class Kind:
     decimals: int = 0
 
 
-def cell_kinds(texts: pa.StringArray | pa.ChunkedArray) -> Int[np.ndarray, " rows"]:
-    """The kind of each cell, a place in `CELL_KINDS`; a null is missing. Spaces around a text count for nothing."""
+def cell_kinds(texts: Any) -> Int[np.ndarray, " rows"]:
+    """The kind of each cell, a place in `CELL_KINDS`.
+
+    Args:
+      texts: an Arrow array of type string, chunked or not; a null is missing, spaces at its ends are dropped.
+    """
     array = _pc.fill_null(_pc.utf8_trim_whitespace(texts), "")
     found = np.full(len(array), TEXT, np.int64)
     plain = _array(_pc.match_substring_regex(array, pattern=_PLAIN)).astype(bool)
     if plain.any():
-        numbers = _pc.filter(array, pa.array(plain))
-        digits = _pc.utf8_ltrim(numbers, characters="+-")
+        digits = _pc.utf8_ltrim(_pc.filter(array, pa.array(plain)), characters="+-")
         whole = _length(
             _pc.utf8_ltrim(_pc.replace_substring_regex(digits, pattern=r"\..*$", replacement=""), "0")
         )
@@ -87,7 +92,7 @@ def cell_kinds(texts: pa.StringArray | pa.ChunkedArray) -> Int[np.ndarray, " row
     return found
 
 
-def histogram(texts: pa.StringArray | pa.ChunkedArray) -> Int[np.ndarray, " kinds"]:
+def histogram(texts: Any) -> Int[np.ndarray, " kinds"]:
     """How many cells are of each of `CELL_KINDS`. Exact: private."""
     found = _pc.value_counts(texts)
     kinds, numbers = cell_kinds(found.field("values")), _array(found.field("counts"))
@@ -120,14 +125,14 @@ def choose(noisy: Int[np.ndarray, " kinds"], *, noise: Noise, failure: float = 0
     return Kind("float", decimals) if decimals else Kind("integer")
 
 
-def release(texts: pa.StringArray | pa.ChunkedArray, *, noise: Noise, failure: float = 0.01) -> Kind:
+def release(texts: Any, *, noise: Noise, failure: float = 0.01) -> Kind:
     """The kind of a column, privately.
 
-    Guarantee: dominated by `noise` under add/remove of a record (pure epsilon-DP for discrete Laplace noise of
-    scale 1/epsilon): a record is in one count, and the rest is post-processing.
+    Guarantee: dominated by `noise` under add/remove of a record (pure epsilon-DP for discrete Laplace noise
+    of scale 1/epsilon): a record is in one count, and the rest is post-processing.
 
     Args:
-      texts: the column.
+      texts: the column, as in `cell_kinds`.
       noise: of each count.
       failure: as in `choose`.
 

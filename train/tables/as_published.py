@@ -75,8 +75,14 @@ def _column(name: str, texts: Any) -> Column:
         return Column(name, "category", values=tuple(sorted(present)), missing=missing)
     decimals = int(np.flatnonzero(kinds[kind.MISSING + 1 : kind.TEXT])[-1])
     codes = domain.numbers(texts, decimals=decimals)
-    ends = {"minimum": int(codes.min()), "maximum": int(codes.max())}
-    return Column(name, "float" if decimals else "integer", **ends, decimals=decimals, missing=missing)
+    return Column(
+        name,
+        "float" if decimals else "integer",
+        minimum=int(codes.min()),
+        maximum=int(codes.max()),
+        decimals=decimals,
+        missing=missing,
+    )
 
 
 def _bins(column: Column) -> Bins:

@@ -5,19 +5,19 @@ With k columns, u of them without a declared domain:
     kind       u times   DiscreteGaussian(sigma_kind)      which kind a column is
     domain     u times   DiscreteGaussian(sigma_domain)    its range or its categories,
                u times   ApproximateDP(0, delta_list / u)  which may list a value that no other record has
-    tables     k times   DiscreteGaussian(sigma_table)     the label's histogram and one table of label by column
-                                                           for each other column; without a label k histograms
+    tables     k times   DiscreteGaussian(sigma_table)     the label's histogram, a table of label by column
+                                                           for each other one; without a label k histograms
 
-A record is in one count of each. Which of range and categories is released depends on the noisy kind; the pairs
-of the second dominate either, so that the composition holds for the adaptive choice. A fully declared table
-spends nothing on kinds and domains.
+A record is in one count of each. Which of range and categories is released depends on the noisy kind; the
+pairs of the second dominate either, so that the composition holds for the adaptive choice. A fully declared
+table spends nothing on kinds and domains.
 
 The shares are shares of the precision sum of 1 / sigma^2, which is what composes for Gaussian noise:
 
     k / sigma_table^2 = (1 - s) R,    u / sigma_domain^2 = s (1 - t) R,    u / sigma_kind^2 = s t R
 
-with s = `domain_share` (0 where u = 0), t = `kind_share`, and R the largest at which everything is certified to
-be (epsilon, delta)-DP by the exact accountant, to a relative 1e-3 of the noise.
+with s = `domain_share` (0 where u = 0), t = `kind_share`, and R the largest at which everything is certified
+to be (epsilon, delta)-DP by the exact accountant, to a relative 1e-3 of the noise.
 """
 
 from __future__ import annotations
@@ -115,12 +115,12 @@ class Budget:
         """Certified epsilon of all statistics together, at `delta`."""
         return prv.epsilon([(pair, count) for pair, count, _ in self.releases()], delta=self.delta)
 
-    def _noises(self, scale: float) -> tuple[DiscreteGaussian, ...]:
+    def _noises(self, scale: float) -> list[DiscreteGaussian]:
         k, u, s, t = self.num_columns, self.num_undeclared, self.domain_share, self.kind_share
         if not u:
-            return (DiscreteGaussian(scale * math.sqrt(k)),)
+            return [DiscreteGaussian(scale * math.sqrt(k))]
         weights = (k / (1.0 - s), u / (s * (1.0 - t)), u / (s * t))
-        return tuple(DiscreteGaussian(scale * math.sqrt(weight)) for weight in weights)
+        return [DiscreteGaussian(scale * math.sqrt(weight)) for weight in weights]
 
     def _releases(self, scale: float) -> list[Release]:
         noises, u = self._noises(scale), self.num_undeclared

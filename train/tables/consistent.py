@@ -1,16 +1,16 @@
 """Noisy tables made consistent: counts >= 0 that agree on the label, by least squares. Post-processing.
 
-With N rows (public), the label's noisy histogram h and a noisy table T_j [group, bin] for each other column j, all
-counts with the same noise:
+With N rows (public), the label's noisy histogram h and a noisy table T_j [group, bin] for each other column
+j, all counts with the same noise:
 
-1. The total of label group g is estimated by the sum of h over its bins and by each row sum of T_j; a sum of m
-   counts has m times the variance, so the estimates are averaged with weights 1 / m, and the averages projected
-   onto {x >= 0, sum x = N}.
+1. The total of label group g is estimated by the sum of h over its bins and by each row sum of T_j; a sum of
+   m counts has m times the variance, so the estimates are averaged with weights 1 / m, and the averages are
+   projected onto {x >= 0, sum x = N}.
 2. Each group of h, and each row of each T_j, is projected onto {x >= 0, sum x = total of the group}.
 
-The projection of v is max(v - c, 0) with the c that gives the sum: the nearest point, and where many true counts
-are 0 it takes away most of what their noise adds. Before it, missing cells whose noisy count is within the noise
-(`significant`) are counted as none.
+The projection of v is max(v - c, 0) with the c that gives the sum: the nearest point, and where many true
+counts are 0 it takes away most of what their noise adds. Before it, missing cells whose noisy count is within
+the noise (`significant`) are counted as none.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Consistent:
 
     Attributes:
       label: [bins of the label], or [1] without a label; sums to the number of rows.
-      tables: of each column but the label, [G, bins]; its rows sum to the totals of the groups. The label's own
-        entry is `label` as [1, bins].
+      tables: of each column but the label, [G, bins]; its rows sum to the totals of the groups. The label's
+        own entry is `label` as [1, bins].
     """
 
     label: Float[np.ndarray, " bins"]
@@ -49,28 +49,31 @@ def fit(statistics: Statistics) -> Consistent:
     for own, table in zip(statistics.bins, statistics.tables, strict=True):
         if not table.size:
             raise ValueError(f"statistics must hold a table of column {own.column.name!r}, they hold none")
-    tables = [_without_rare_missing(statistics, number) for number in range(len(statistics.tables))]
-    others = [table for number, table in enumerate(tables) if number != place]
-    total, weight = np.zeros(num_groups), np.zeros(num_groups)
+    tables = [table.astype(np.float64) for table in statistics.tables]
+    may = [_may_be(statistics, number) for number in range(len(tables))]
+    total, weight, groups_may = np.zeros(num_groups), np.zeros(num_groups), np.ones(num_groups, bool)
     groups = np.array(statistics.groups, np.int64)
     if place is not None:
         m = np.bincount(groups, minlength=num_groups)
         total += np.bincount(groups, weights=tables[place][0], minlength=num_groups) / m
         weight += 1.0 / m
-    for table in others:
-        total += table.sum(axis=1) / table.shape[1]
-        weight += 1.0 / table.shape[1]
-    totals = project(total / weight, float(statistics.num_rows))
+        groups_may = np.bincount(groups, weights=may[place], minlength=num_groups) > 0
+    for number, table in enumerate(tables):
+        if number != place:
+            total += table.sum(axis=1) / table.shape[1]
+            weight += 1.0 / table.shape[1]
+    totals = _project(total / weight, float(statistics.num_rows), groups_may)
     if place is None:
         label = np.array([float(statistics.num_rows)])
     else:
         label = np.zeros(len(groups))
         for group in range(num_groups):
-            label[groups == group] = project(tables[place][0][groups == group], float(totals[group]))
+            mine = groups == group
+            label[mine] = _project(tables[place][0][mine], float(totals[group]), may[place][mine])
     found = [
         label[None]
         if number == place
-        else np.stack([project(row, t) for row, t in zip(table, totals, strict=True)])
+        else np.stack([_project(row, t, may[number]) for row, t in zip(table, totals, strict=True)])
         for number, table in enumerate(tables)
     ]
     return Consistent(label, tuple(found))
@@ -91,8 +94,20 @@ def significant(statistics: Statistics, number: int) -> Bool[np.ndarray, " bins"
     return table.sum(axis=0) > _DEVIATIONS * statistics.noise * np.sqrt(table.shape[0])
 
 
-def _without_rare_missing(statistics: Statistics, number: int) -> Float[np.ndarray, "groups bins"]:
-    own, table = statistics.bins[number], statistics.tables[number].astype(np.float64)
-    if own.column.missing and own.num_ranges and not significant(statistics, number)[-1]:
-        table[:, -1] = 0.0
-    return table
+def _may_be(statistics: Statistics, number: int) -> Bool[np.ndarray, " bins"]:
+    """Which bins of a column may hold rows: all but a missing bin within the noise."""
+    own = statistics.bins[number]
+    found = np.ones(own.size, bool)
+    if own.column.missing and own.num_ranges:
+        found[-1] = significant(statistics, number)[-1]
+    return found
+
+
+def _project(
+    values: Float[np.ndarray, " n"], total: float, may: Bool[np.ndarray, " n"]
+) -> Float[np.ndarray, " n"]:
+    """The projection of those that may be positive, and 0 for the others."""
+    found = np.zeros(len(values))
+    if may.any():
+        found[may] = project(values[may], total)
+    return found

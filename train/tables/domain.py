@@ -49,8 +49,8 @@ def discover(
 ) -> Domain:
     """The domain of all columns: declared where it is declared, else released under the budget.
 
-    Guarantee: dominated by the kind and domain releases of `budget.releases()` under add/remove of a row. Draws
-    noise: announce them first.
+    Guarantee: dominated by the kind and domain releases of `budget.releases()` under add/remove of a row.
+    Draws noise: announce them first.
 
     Args:
       raw: the table.

@@ -17,8 +17,9 @@ def draw(
 ) -> Int[np.ndarray, "rows columns"]:
     """A pseudo table, as codes. Post-processing of the statistics.
 
-    - "marginals": the label from its histogram, then every other column on its own given the label's group, both
-      made consistent (`consistent.fit`); within a bin all codes alike. Without a label it is "independent".
+    - "marginals": the label from its histogram, then every other column on its own given the label's group,
+      both made consistent (`consistent.fit`); within a bin all codes alike. Without a label it is
+      "independent".
     - "independent": every column on its own, from its counts over all labels.
     - "uniform": every column, the label too, uniform over its domain, without missing cells.
 

@@ -35,8 +35,8 @@ class Statistics:
       num_rows: of the table; public.
       bins: of each column.
       groups: group of each bin of the label, 0 ... G - 1; empty without a label, where G = 1.
-      tables: of each column, int64 [G, bins]; the label's own is its histogram [1, bins]. Empty ([G, 0]) where
-        none was taken.
+      tables: of each column, int64 [G, bins]; the label's own is its histogram [1, bins]. Empty ([G, 0])
+        where none was taken.
       noise: standard deviation of each count; 0 where they are exact.
       private: whether all of it was released under a budget.
       leaks: what was taken from the table without noise, one sentence each.
@@ -140,8 +140,8 @@ def read(path: Path) -> Statistics:
 def measure(raw: RawTable, *, declared: Sequence[Column], label: str | None, budget: Budget) -> Statistics:
     """The private statistics of a table.
 
-    Guarantee: dominated by the composition of `budget.releases()` under add/remove of a row, with the number of
-    rows public. Draws noise: announce the releases first.
+    Guarantee: dominated by the composition of `budget.releases()` under add/remove of a row, with the number
+    of rows public. Draws noise: announce the releases first.
 
     Args:
       raw: the table.
@@ -159,9 +159,9 @@ def measure(raw: RawTable, *, declared: Sequence[Column], label: str | None, bud
 def tabulate(codes: Int[np.ndarray, "rows columns"], found: Domain, *, budget: Budget) -> Statistics:
     """The private tables of a coded table: the second half of `measure`.
 
-    The label's histogram comes first; by it the bins of a label of more than `MOST_GROUPS` bins are joined into
-    groups (`_groups`). Then one table of label group by bin for each other column. The bins are functions of
-    the domain, its noisy bucket counts, the number of rows and the noise.
+    The label's histogram comes first; by it the bins of a label of more than `MOST_GROUPS` bins are joined
+    into groups (`_groups`). Then one table of label group by bin for each other column. The bins are
+    functions of the domain, its noisy bucket counts, the number of rows and the noise.
 
     Guarantee: dominated by the table releases of `budget.releases()`, given the domain.
 
