@@ -33,6 +33,7 @@ from exactdp.accounting.threat import ThreatModel
 from exactdp.mechanisms import keys
 from exactdp.train import folder as folders
 from exactdp.train import reservation
+from exactdp.train.gpt2 import weights as gpt2_weights
 from exactdp.train.interrupt import Interrupted, Watch
 from exactdp.train.state import Parameters
 from exactdp.train.table_metrics.validity import Validity
@@ -52,6 +53,7 @@ from exactdp.train.two_stage.run_folder import (
     DRAWN,
     FIRST,
     METRICS,
+    MODEL,
     RESULT,
     STATISTICS,
     SYNTHETIC,
@@ -219,11 +221,12 @@ class _Run:
             rows=csv_file.encode(self.inputs.private, found.schema).codes,
             others=self._others(found, pseudo_rows),
         )
-        task, optimiser = stages.second(self.settings, language, self.plan, initialise=initialise)
+        init_key = keys.step_key(self.key, step=0, purpose="init")
+        second = stages.second(self.settings, language, self.plan, initialise=initialise, key=init_key)
         trained = stages.carry_out(
-            task,
+            second.task,
             rows=rows,
-            optimiser=optimiser,
+            optimiser=second.optimiser,
             num_steps=self.plan.num_steps,
             delta=self.settings.delta,
             out=self.place.path,
@@ -231,8 +234,10 @@ class _Run:
             described=self.settings.as_dict(),
             progress=self.progress,
         )
-        validity = self._draw(found, language, trained.state.weights)
-        metrics = self._metrics(language, trained.state.weights, rows.x_test, validity)
+        weights = second.whole(trained.state.weights)
+        self._keep(language, weights)
+        validity = self._draw(found, language, weights)
+        metrics = self._metrics(language, weights, rows.x_test, validity)
         private = self.settings.private
         result = Outcome(
             rows=int(self.place.read(DRAWN)["rows"]),
@@ -303,7 +308,7 @@ class _Run:
             rows = stages.token_rows(language, rows=pseudo_rows, others=pseudo_rows[: measured.FEW])
         else:
             own = dataclasses.replace(
-                language, rows=RowTokens(Template(first.schema, self.settings.order), language.rows.tokenizer)
+                language, rows=RowTokens(Template(first.schema, self.settings.order), language.tokenizer)
             )
             rows = stages.token_rows(own, rows=first.codes, others=first.codes[: measured.FEW])
         task, optimiser, steps = stages.first(
@@ -322,6 +327,12 @@ class _Run:
         )
         weights = jax.tree.map(np.asarray, found.state.weights)
         return lambda _: jax.tree.map(jax.numpy.array, weights)
+
+    def _keep(self, language: Language, weights: Parameters) -> None:
+        """The model with its tokenizer, in the layout that transformers reads."""
+        end = language.tokenizer.end
+        gpt2_weights.save(self.place.path / MODEL, weights, config=language.config, end=end)
+        language.tokenizer.save(self.place.path / MODEL)
 
     def _draw(self, found: Statistics, language: Language, params: Parameters) -> Validity:
         if self.place.has(SYNTHETIC) and self.place.has(DRAWN):
@@ -374,9 +385,7 @@ class _Run:
                 label=self.inputs.label,
                 validity=validity,
             )
-            objective = language.objective(
-                initialise=language.initialise, value_weight=self.settings.value_weight
-            )
+            objective = language.objective(start=language.initialise, value_weight=self.settings.value_weight)
             perplexity = {
                 "value": objective.perplexities(params, x_test),
                 "computed_on": "held-out real rows; not covered by the certificate",
