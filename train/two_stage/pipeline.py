@@ -48,6 +48,7 @@ from exactdp.train.two_stage import languages, measured, sampling, stages
 from exactdp.train.two_stage import plan as plans
 from exactdp.train.two_stage.inputs import Files, Inputs
 from exactdp.train.two_stage.language import Language
+from exactdp.train.two_stage.measured import Comparison
 from exactdp.train.two_stage.plan import Plan
 from exactdp.train.two_stage.run_folder import (
     DRAWN,
@@ -100,7 +101,8 @@ class Outcome:
       statement: what the certificate covers, and what it does not.
       end_to_end: whether all that was made of the table is covered.
       leaks: what was taken from it without noise, one sentence each.
-      metrics: as `Metrics.as_dict`, with perplexities; None where there were no rows to measure on.
+      comparison: with held-out rows; None where there were none. Private.
+      rows_per_second: drawn, compilation included.
       seconds: this call took.
       run: the folder.
     """
@@ -113,7 +115,8 @@ class Outcome:
     statement: str
     end_to_end: bool
     leaks: tuple[str, ...]
-    metrics: dict[str, Any] | None
+    comparison: Comparison | None
+    rows_per_second: float
     seconds: float
     run: Path
 
@@ -129,18 +132,17 @@ class Outcome:
             "end_to_end": self.end_to_end,
             "leaks": list(self.leaks),
             "threat_model": self.threat_model.as_dict(),
-            "f1": self._metric("f1"),
-            "auc": self._metric("auc"),
-            "accuracy": self._metric("accuracy"),
-            "hist": self._metric("hist"),
-            "pair": self._metric("pair"),
+            **self._metrics(),
             "synthetic": str(self.run / SYNTHETIC),
+            "rows_per_second": self.rows_per_second,
             "seconds": self.seconds,
             "run": str(self.run),
         }
 
-    def _metric(self, name: str) -> float | None:
-        return None if self.metrics is None else self.metrics[name]["value"]
+    def _metrics(self) -> dict[str, float | None]:
+        found = None if self.comparison is None else self.comparison.as_dict()
+        names = ("f1", "auc", "accuracy", "hist", "pair", "correlation_accuracy")
+        return {name: None if found is None else found[name]["value"] for name in names}
 
 
 def prepare(settings: TwoStageSettings, files: Files) -> Prepared:
@@ -237,7 +239,7 @@ class _Run:
         weights = second.whole(trained.state.weights)
         self._keep(language, weights)
         validity = self._draw(found, language, weights)
-        metrics = self._metrics(language, weights, rows.x_test, validity)
+        comparison = self._compare(language, weights, rows.x_test, validity)
         private = self.settings.private
         result = Outcome(
             rows=int(self.place.read(DRAWN)["rows"]),
@@ -248,7 +250,8 @@ class _Run:
             statement=self.plan.certificate.statement,
             end_to_end=self.settings.end_to_end,
             leaks=(*found.leaks, *([] if private else [_NO_NOISE])),
-            metrics=metrics,
+            comparison=comparison,
+            rows_per_second=float(self.place.read(DRAWN)["rows_per_second"]),
             seconds=time.perf_counter() - start,
             run=self.place.path,
         )
@@ -338,7 +341,7 @@ class _Run:
         if self.place.has(SYNTHETIC) and self.place.has(DRAWN):
             record = self.place.read(DRAWN)
             return Validity(record["asked"], record["accepted"], record["reasons"])
-        wanted = self.settings.rows or self.inputs.private.num_rows
+        start, wanted = time.perf_counter(), self.settings.rows or self.inputs.private.num_rows
 
         def labels(count: int, rng: np.random.Generator) -> Int[np.ndarray, " rows"]:
             return pseudo.draw_labels(found, num_rows=count, rng=rng)
@@ -369,29 +372,27 @@ class _Run:
                 progress=told,
             )
         csv_file.write(self.place.path / SYNTHETIC, drawn.codes, found.schema)
-        self.place.write(DRAWN, dataclasses.asdict(drawn.validity) | {"rows": len(drawn.codes)})
+        speed = drawn.validity.asked / (time.perf_counter() - start)
+        record = {"rows": len(drawn.codes), "rows_per_second": speed}
+        self.place.write(DRAWN, dataclasses.asdict(drawn.validity) | record)
         return drawn.validity
 
-    def _metrics(
+    def _compare(
         self, language: Language, params: Parameters, x_test: np.ndarray, validity: Validity
-    ) -> dict[str, Any] | None:
+    ) -> Comparison | None:
         if self.inputs.test is None:
             return None
-        if not self.place.has(METRICS):
-            found = measured.metrics(
-                self.inputs.test,
-                csv_file.read(self.place.path / SYNTHETIC),
-                train=self.inputs.private,
-                label=self.inputs.label,
-                validity=validity,
-            )
-            objective = language.objective(start=language.initialise, value_weight=self.settings.value_weight)
-            perplexity = {
-                "value": objective.perplexities(params, x_test),
-                "computed_on": "held-out real rows; not covered by the certificate",
-            }
-            self.place.write(METRICS, found.as_dict() | {"perplexity": perplexity})
-        return self.place.read(METRICS)
+        objective = language.objective(start=language.initialise, value_weight=self.settings.value_weight)
+        found = measured.compare(
+            self.inputs.test,
+            csv_file.read(self.place.path / SYNTHETIC),
+            train=self.inputs.private,
+            label=self.inputs.label,
+            validity=validity,
+            perplexities=objective.perplexities(params, x_test),
+        )
+        self.place.write(METRICS, found.as_dict())
+        return found
 
 
 def _coded(raw: RawTable) -> languages.Coded:
