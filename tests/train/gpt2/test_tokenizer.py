@@ -16,13 +16,16 @@ TEXTS = [f" age is {n}, class is {'low' if n % 3 else 'high'}, ürün is {n * 0.
 SMALL = tokenizer.train(TEXTS, vocabulary=300)
 
 
-def test_training() -> None:
-    assert 257 < SMALL.vocabulary <= 300
-    assert [SMALL.token_bytes(i) for i in SMALL.encode(" age is 47, ürün is 8.50")] == [
-        b" age", b" is", b" ", b"4", b"7", b",", " ürün".encode(), b" is", b" ", b"8", b".", b"5", b"0",
-    ]  # fmt: skip
-    digits = [i for i in range(SMALL.vocabulary) if set(SMALL.token_bytes(i)) & set(b"0123456789")]
+def test_a_frequent_piece_becomes_one_token() -> None:
+    """Pieces are not cut into words; digits stay apart, and nothing spans two pieces."""
+    pieces = [" capital-gain", " is", " never, ever", " 1470", " 0"] * 40
+    found = tokenizer.train(pieces, vocabulary=400)
+    for piece in (" capital-gain", " is", " never, ever"):
+        assert [found.token_bytes(i) for i in found.encode(piece)] == [piece.encode()]
+    assert [found.token_bytes(i) for i in found.encode(" 1470")] == [b" ", b"1", b"4", b"7", b"0"]
+    digits = [i for i in range(found.vocabulary) if set(found.token_bytes(i)) & set(b"0123456789")]
     assert len(digits) == 10
+    assert 257 < SMALL.vocabulary <= 300
 
 
 def test_training_is_deterministic(tmp_path: Path) -> None:
