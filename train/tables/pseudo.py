@@ -91,7 +91,7 @@ def _choose(
 def draw_labels(
     statistics: Statistics, *, num_rows: int, rng: np.random.Generator
 ) -> Int[np.ndarray, " rows"]:
-    """Codes of the label by its histogram, made consistent where it is noisy. Post-processing of the statistics.
+    """Codes of the label by its histogram, made consistent where it is noisy. Post-processing.
 
     Args:
       statistics: with a label.

@@ -22,6 +22,7 @@ from exactdp.train.tables.template import Template
 from exactdp.train.tables.tokens import RowTokens
 from exactdp.train.two_stage.objective import RowObjective
 
+_ORDER_SEED = 20_241_202  # no secret: orders tell nothing of a row
 _MULTIPLE = 8  # lengths are rounded up to it
 
 
@@ -36,6 +37,7 @@ class Language:
       length: tokens of a padded row, start and end included: of the longest row of the domain, and of any
         other table that is trained on.
       bfloat16: compute activations in bfloat16.
+      shuffled: whether each row has its columns in an order of its own, after the label.
 
     Raises:
       ValueError: the network has fewer positions than a row has tokens.
@@ -46,6 +48,7 @@ class Language:
     config: Config
     length: int
     bfloat16: bool = False
+    shuffled: bool = False
 
     def __post_init__(self) -> None:
         if self.length > self.config.positions:
@@ -101,14 +104,19 @@ class Language:
 
     def encoded(self, codes: Int[np.ndarray, "rows columns"]) -> np.ndarray:
         """Rows of the schema as padded tokens."""
-        return self.rows.encode(codes, length=self.length)
+        orders = None
+        if self.shuffled:
+            orders = self.template.shuffled(len(codes), rng=np.random.default_rng(_ORDER_SEED))
+        return self.rows.encode(codes, length=self.length, orders=orders)
 
     @property
     def _dtype(self) -> jnp.dtype:
         return jnp.dtype(jnp.bfloat16 if self.bfloat16 else jnp.float32)
 
 
-def fresh(model: str, *, rows: RowTokens, tokenizer: Tokenizer, length: int, bfloat16: bool) -> Language:
+def fresh(
+    model: str, *, rows: RowTokens, tokenizer: Tokenizer, length: int, bfloat16: bool, shuffled: bool
+) -> Language:
     """A language model that is trained here.
 
     Args:
@@ -117,7 +125,8 @@ def fresh(model: str, *, rows: RowTokens, tokenizer: Tokenizer, length: int, bfl
       tokenizer: that they are made with.
       length: tokens of the longest row, start and end included.
       bfloat16: compute activations in bfloat16.
+      shuffled: as in `Language`.
     """
     positions = -(-length // _MULTIPLE) * _MULTIPLE
     sizes = configs.named(model, vocabulary=tokenizer.vocabulary, positions=positions)
-    return Language(rows, tokenizer, sizes, positions, bfloat16)
+    return Language(rows, tokenizer, sizes, positions, bfloat16, shuffled)

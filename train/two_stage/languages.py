@@ -60,7 +60,8 @@ def make(
     Raises:
       ValueError: weights or tokenizer cannot be read, or the model is too short for a row.
     """
-    template = Template(schema, settings.order)
+    shuffled = settings.order == "shuffled"
+    template = Template(schema, order_of(settings))
     if files.weights is None:
         tokenizer = _trained(settings, template, place, pseudo, first)
         parts = _parts(settings, template, first, tokenizer)
@@ -70,6 +71,7 @@ def make(
             tokenizer=tokenizer,
             length=max(part.longest for part in parts),
             bfloat16=settings.bfloat16,
+            shuffled=shuffled,
         )
         return own, None
     folder = gpt2_weights.locate(files.weights)
@@ -82,15 +84,20 @@ def make(
         )
     parts = _parts(settings, template, first, tokenizer)
     length = max(part.longest for part in parts)
-    found = Language(parts[0], tokenizer, loaded.config, length, bfloat16=settings.bfloat16)
+    found = Language(parts[0], tokenizer, loaded.config, length, settings.bfloat16, shuffled)
     return found, loaded.params
+
+
+def order_of(settings: TwoStageSettings) -> str:
+    """Of a template: rows that are shuffled have no other."""
+    return "alphabetical" if settings.order == "shuffled" else settings.order
 
 
 def _parts(
     settings: TwoStageSettings, own: Template, first: Coded | None, tokenizer: Tokenizer
 ) -> list[RowTokens]:
     """Rows of the schema as tokens, and those of the public table."""
-    others = [] if first is None else [Template(first.schema, settings.order)]
+    others = [] if first is None else [Template(first.schema, order_of(settings))]
     return [RowTokens(part, tokenizer) for part in (own, *others)]
 
 
@@ -105,7 +112,7 @@ def _trained(
     if not place.has(f"{TOKENIZER}/{tokenizers.FILE}"):
         pieces = _pieces(template, pseudo)
         if first is not None:
-            pieces += _pieces(Template(first.schema, settings.order), first.codes)
+            pieces += _pieces(Template(first.schema, order_of(settings)), first.codes)
         tokenizers.train(pieces, vocabulary=int(settings.vocabulary)).save(path)
     return tokenizers.load(path)
 

@@ -311,7 +311,8 @@ class _Run:
             rows = stages.token_rows(language, rows=pseudo_rows, others=pseudo_rows[: measured.FEW])
         else:
             own = dataclasses.replace(
-                language, rows=RowTokens(Template(first.schema, self.settings.order), language.tokenizer)
+                language,
+                rows=RowTokens(Template(first.schema, languages.order_of(self.settings)), language.tokenizer),
             )
             rows = stages.token_rows(own, rows=first.codes, others=first.codes[: measured.FEW])
         task, optimiser, steps = stages.first(

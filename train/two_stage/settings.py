@@ -11,7 +11,7 @@ from exactdp.train.settings import whole
 FIRST_STAGES = ("marginals", "uniform", "table", "none")
 MODELS = ("tiny", "small", "gpt2", "gpt2-medium", "gpt2-large", "gpt2-xl")
 DECODERS = ("grammar", "rejection")
-ORDERS = ("alphabetical", "header")
+ORDERS = ("alphabetical", "header", "shuffled")
 
 _LARGEST_EPSILON = 1000.0
 _LEAST, _LARGEST = 1e-15, 1e15  # such numbers and their products are far from the ends of float32
@@ -37,7 +37,8 @@ class TwoStageSettings:
       holdout: share of the rows that are kept from training, to measure on, in [0, 1).
       model: one of `MODELS`.
       vocabulary: of the tokenizer that is trained here, in [300, 50257]; not of one that is loaded.
-      order: of the columns in a row's text, after the label; one of `ORDERS`.
+      order: of the columns in a row's text, after the label; one of `ORDERS`. "shuffled", another in each
+        row, needs the decoder "rejection".
       value_weight: lambda in [0, 1]: weight of the values' tokens in stage 2's loss.
       first_rows: rows of the pseudo table; None for as many as are trained on.
       first_steps: steps of stage 1; None for five passes over its rows, as the paper.
@@ -123,6 +124,8 @@ class TwoStageSettings:
                 "first_stage must be uniform, table or none where statistics are exact (as_published, or "
                 "without privacy), got marginals"
             )
+        if self.order == "shuffled" and self.decoder == "grammar":
+            raise ValueError("decoder must be rejection with order shuffled, got grammar")
         if self.as_published and not self.private:
             raise ValueError("epsilon must be given with as_published, got none")
         if self.label is not None and self.label in self.drop:

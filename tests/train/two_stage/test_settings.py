@@ -26,6 +26,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"vocabulary": 256}, "vocabulary"),
     ({"vocabulary": 10**6}, "vocabulary"),
     ({"order": "random"}, "order"),
+    ({"order": "shuffled"}, "decoder"),
     ({"value_weight": 1.5}, "value_weight"),
     ({"first_rows": 0}, "first_rows"),
     ({"num_steps": 0}, "num_steps"),

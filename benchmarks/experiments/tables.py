@@ -1,0 +1,268 @@
+"""Synthetic tables as rows of a CSV file: a run that is in the file already is not carried out again."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pyarrow.csv
+
+from exactdp import __version__
+from exactdp.accounting import validate
+from exactdp.benchmarks.curves import store
+from exactdp.benchmarks.experiments import sweep
+from exactdp.train.tables import csv_file, pseudo, sources, statistics
+from exactdp.train.tables.budget import Budget
+from exactdp.train.tables.csv_file import RawTable
+from exactdp.train.tables.sources import Source
+from exactdp.train.two_stage import measured, pipeline
+from exactdp.train.two_stage.inputs import Files
+from exactdp.train.two_stage.measured import Comparison
+from exactdp.train.two_stage.settings import TwoStageSettings
+
+PAPER = "arXiv 2412.02467v2"
+METRICS = ("f1", "auc", "accuracy", "hist", "pair", "correlation_accuracy")
+COLUMNS = (
+    "split",
+    "series",
+    "x",
+    "seed",
+    "end_to_end",
+    "epsilon_lower",
+    "epsilon_upper",
+    "noise",
+    "sampling_probability",
+    "num_steps",
+    *METRICS,
+    "perplexity_value",
+    "validity",
+    "rows",
+    "rows_per_second",
+    "seconds",
+)
+"""Of the CSV file. `split` is test always, `x` the series' place on an axis."""
+
+_STATISTICS = ("marginals", "independent")
+OTHER = {"adult": "airline", "airline": "adult", "texas": "adult"}
+"""The public table of stage 1 for each private one (the paper's pairs; one of two for Texas)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """What the runs of a figure have in common.
+
+    Attributes:
+      dataset: "adult", "airline" or "texas".
+      model: as `TwoStageSettings.model`.
+      train_rows: 0 for all.
+      test_rows: 0 for all.
+      first_steps: of stage 1.
+      num_steps: of stage 2.
+      batch_size: expected, of both.
+      rows: synthetic rows; 0 for as many as are trained on.
+      num_seeds: runs of each point, with the seeds 0, 1, ...
+      delta: in (0, 1).
+
+    Raises:
+      ValueError: a number is outside its range.
+    """
+
+    dataset: str
+    model: str = "tiny"
+    train_rows: int = 0
+    test_rows: int = 0
+    first_steps: int = 400
+    num_steps: int = 400
+    batch_size: int = 256
+    rows: int = 0
+    num_seeds: int = 3
+    delta: float = 1e-5
+
+    def __post_init__(self) -> None:
+        for name in ("train_rows", "test_rows", "rows"):
+            validate.count(name, getattr(self, name))
+        validate.count("num_seeds", self.num_seeds, minimum=1)
+        self.settings()
+
+    def settings(self, **given: Any) -> TwoStageSettings:
+        """Settings of a run, with what is given in place of these."""
+        own: dict[str, Any] = {
+            "delta": self.delta,
+            "model": self.model,
+            "first_steps": self.first_steps,
+            "num_steps": self.num_steps,
+            "batch_size": self.batch_size,
+            "rows": self.rows or None,
+        }
+        return TwoStageSettings(**(own | given))
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """One point of a figure.
+
+    Attributes:
+      series: which it is.
+      x: its place on an axis.
+      settings: of the run, beside the common ones; with `without_model`, epsilon alone counts.
+      without_model: "marginals" or "independent" for rows drawn from private statistics with no language
+        model, "real" for training rows; empty for a run.
+    """
+
+    series: str
+    x: float
+    settings: Mapping[str, Any]
+    without_model: str = ""
+
+
+def header(size: Size, **more: object) -> dict[str, object]:
+    """What the rows depend on; a file with another header is not continued."""
+    return {
+        "versions": {"exactdp": __version__, "jax": jax.__version__, "numpy": np.__version__},
+        "device": jax.devices()[0].device_kind,
+        "paper": PAPER,
+        **dataclasses.asdict(size),
+        **more,
+    }
+
+
+def carry_out(
+    path: Path, variants: Sequence[Variant], *, size: Size, header: Mapping[str, object]
+) -> list[store.Row]:
+    """Runs what is missing, seed by seed; after every run the file is complete.
+
+    Args:
+      path: of the CSV file; its folder exists.
+      variants: what is wanted.
+      size: of all runs.
+      header: of the file.
+
+    Returns:
+      All rows of the file.
+
+    Raises:
+      ValueError: the file is there with another header, data is missing, or a setting cannot be run.
+    """
+    rows = sweep.kept(path, header)
+    have = {(row["series"], row["x"], row["seed"]) for row in rows}
+    source = sources.load(size.dataset, train_rows=size.train_rows, test_rows=size.test_rows)
+    with tempfile.TemporaryDirectory() as folder:
+        files = _written(Path(folder), source, variants)
+        for seed in range(size.num_seeds):
+            for variant in variants:
+                if (variant.series, repr(float(variant.x)), str(seed)) in have:
+                    continue
+                start = time.perf_counter()
+                found = _one(variant, size, source, files, seed)
+                values = {
+                    "split": "test",
+                    "series": variant.series,
+                    "x": float(variant.x),
+                    "seed": seed,
+                    **found,
+                    "seconds": round(time.perf_counter() - start, 1),
+                }
+                rows.append(sweep.row_of(values, columns=COLUMNS))
+                sweep.write(path, header, rows, columns=COLUMNS)
+                print(
+                    f"{variant.series} at {variant.x:g}, seed {seed}: F1 {rows[-1]['f1'][:6]}, Hist "
+                    f"{rows[-1]['hist'][:6]}, epsilon <= {rows[-1]['epsilon_upper'][:6] or 'none'}",
+                    file=sys.stderr,
+                    flush=True,
+                )
+    return rows
+
+
+def _written(folder: Path, source: Source, variants: Sequence[Variant]) -> dict[str, Path]:
+    """The tables as files, as a run reads them."""
+    tables = {"train": source.train, "test": source.test}
+    if any(variant.settings.get("first_stage") == "table" for variant in variants):
+        tables["first"] = sources.load(OTHER[source.name]).train
+    files: dict[str, Path] = {}
+    for name, table in tables.items():
+        files[name] = folder / f"{name}.csv"
+        pyarrow.csv.write_csv(table.table, files[name])
+    return files
+
+
+def _one(
+    variant: Variant, size: Size, source: Source, files: Mapping[str, Path], seed: int
+) -> dict[str, Any]:
+    if variant.without_model:
+        return _without_model(variant, size, source, seed)
+    settings = size.settings(label=source.label, **variant.settings)
+    prepared = pipeline.prepare(
+        settings,
+        Files(
+            files["train"],
+            test=files["test"],
+            first_csv=files["first"] if settings.stage_1 == "table" else None,
+        ),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        found = pipeline.run(prepared, out=Path(folder) / "run", seed=seed, progress=False)
+    values: dict[str, Any] = {
+        "end_to_end": found.end_to_end,
+        "noise": prepared.plan.noise,
+        "sampling_probability": prepared.plan.sampler.sampling_probability,
+        "num_steps": prepared.plan.num_steps,
+        "validity": found.validity.rate,
+        "rows": found.rows,
+        "rows_per_second": found.rows_per_second,
+    }
+    if found.epsilon is not None:
+        values |= {"epsilon_lower": found.epsilon.lower, "epsilon_upper": found.epsilon.upper}
+    return values | _measured(found.comparison)
+
+
+def _without_model(variant: Variant, size: Size, source: Source, seed: int) -> dict[str, Any]:
+    """Rows drawn from private statistics alone, or real ones."""
+    if variant.without_model == "real":
+        return {"rows": source.train.num_rows} | _measured(_compared(source, source.train))
+    validate.one_of("without_model", variant.without_model, _STATISTICS)
+    budget = Budget(
+        float(variant.settings["epsilon"]),
+        size.delta,
+        num_columns=len(source.train.names),
+        num_undeclared=len(source.train.names),
+    )
+    measured_ = statistics.measure(source.train, declared=(), label=source.label, budget=budget)
+    codes = pseudo.draw(
+        measured_,
+        num_rows=size.rows or source.train.num_rows,
+        method=variant.without_model,
+        rng=np.random.default_rng(seed),
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "synthetic.csv"
+        csv_file.write(path, codes, measured_.schema)
+        comparison = _compared(source, csv_file.read(path))
+    spent = budget.interval()
+    return {
+        "end_to_end": True,
+        "epsilon_lower": spent.lower,
+        "epsilon_upper": spent.upper,
+        "validity": 1.0,
+        "rows": len(codes),
+    } | _measured(comparison)
+
+
+def _compared(source: Source, synthetic: RawTable) -> Comparison:
+    return measured.compare(
+        source.test, synthetic, train=None, label=source.label, validity=None, perplexities={}
+    )
+
+
+def _measured(found: Comparison | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    record = found.as_dict()
+    values = {name: record[name]["value"] for name in METRICS}
+    return values | {"perplexity_value": found.perplexities.get("value")}
