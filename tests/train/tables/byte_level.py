@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Sequence
 
 import tokenizers
@@ -24,9 +25,11 @@ class ByteLevel:
         letters = pre_tokenizers.ByteLevel.alphabet()
         kept = [b for b in range(256) if 33 <= b <= 126 or 161 <= b <= 172 or 174 <= b <= 255]
         moved = [b for b in range(256) if b not in kept]
-        self._bytes = {chr(b): b for b in kept} | {chr(256 + n): b for n, b in enumerate(moved)}
-        assert set(self._bytes) == set(letters)
+        of = {chr(b): b for b in kept} | {chr(256 + n): b for n, b in enumerate(moved)}
+        assert set(of) == set(letters)
         self.vocabulary = tokenizer.get_vocab_size()
+        texts = [tokenizer.id_to_token(token) for token in range(self.vocabulary)]
+        self._tokens = [bytes(of[letter] for letter in text) for text in texts]
         self.end = tokenizer.token_to_id(END)
 
     def encode(self, text: str) -> tuple[int, ...]:
@@ -36,7 +39,7 @@ class ByteLevel:
         return self._tokenizer.decode(list(ids), skip_special_tokens=False)
 
     def token_bytes(self, token: int) -> bytes:
-        return bytes(self._bytes[letter] for letter in self._tokenizer.id_to_token(token))
+        return self._tokens[token]
 
 
 @functools.cache
@@ -72,6 +75,4 @@ def gpt2() -> ByteLevel:
 
 
 def _merges(tokenizer: tokenizers.Tokenizer) -> list[tuple[str, str]]:
-    import json
-
     return [tuple(merge) for merge in json.loads(tokenizer.to_str())["model"]["merges"]]
