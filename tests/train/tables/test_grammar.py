@@ -126,3 +126,20 @@ def test_wide_tables(make: Make) -> None:
         for name, kind in zip(names, kinds * 67, strict=False)
     ]
     check(RowTokens(Template(Schema(tuple(columns))), make()), np.random.default_rng(0), count=3)
+
+
+@both
+def test_odd_columns(make: Make) -> None:
+    columns = (
+        Column("constant", "integer", minimum=5, maximum=5),
+        Column("0.0", "float", minimum=0, maximum=0, decimals=2),
+        Column("one value", "category", values=("only",)),
+        Column("all missing", "category", missing=True),
+        Column("date", "category", values=("2020-02-29", "29.2.2020", "2020-02-29 12:00, UTC"), missing=True),
+        Column("mixed", "category", values=("1", "1.0", "one", "-", "n/a", "is"), missing=True),
+        Column("negative", "integer", minimum=-5_000, maximum=-3_000, missing=True),
+    )
+    for label in (None, "all missing", "mixed"):
+        check(RowTokens(Template(Schema(columns, label)), make()), np.random.default_rng(0), count=10)
+    for column in columns:
+        check(RowTokens(Template(Schema((column,), column.name)), make()), np.random.default_rng(0), count=5)
