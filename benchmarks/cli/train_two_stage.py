@@ -126,7 +126,7 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
 def _run(arguments: argparse.Namespace, settings: TwoStageSettings, out: str) -> tuple[Any, list[Path]]:
     """What came out, and the files of the report."""
     # JAX is imported from here on, so that the accountants' commands do without.
-    from exactdp.benchmarks import two_stage_report
+    from exactdp.benchmarks.two_stage_report import outcome as reports
     from exactdp.train.two_stage import pipeline
     from exactdp.train.two_stage.inputs import Files
 
@@ -139,7 +139,7 @@ def _run(arguments: argparse.Namespace, settings: TwoStageSettings, out: str) ->
     outcome = pipeline.run(
         prepared, out=Path(out), seed=arguments.seed, resume=arguments.resume, announce=announce
     )
-    return outcome, two_stage_report.write(outcome)
+    return outcome, reports.write(outcome, title=arguments.csv.name)
 
 
 def _opening(prepared: Any) -> list[str]:
@@ -185,7 +185,7 @@ def _lines(outcome: Any, report: list[Path]) -> list[str]:
     if outcome.leaks:
         lines += ["", "taken from the table without noise:", *(f"  {leak}" for leak in outcome.leaks)]
     lines += ["", output.table([tuple(name for name, _ in cells), tuple(value for _, value in cells)])]
-    if outcome.metrics is not None:
+    if outcome.comparison is not None:
         lines.append("f1 and what follows it are measured on held-out rows; no certificate covers them")
     return [*lines, "", *(str(path) for path in report), f"run: {outcome.run} ({outcome.seconds:.1f} s)"]
 

@@ -17,14 +17,14 @@ from exactdp.accounting import validate
 class Edges(NamedTuple):
     """An automaton's edges on the device; fields as those of `Automaton`."""
 
-    starts: Int[Array, "states_and_one"]
-    tokens: Int[Array, "edges"]
-    targets: Int[Array, "edges"]
+    starts: Int[Array, " states_and_one"]
+    tokens: Int[Array, " edges"]
+    targets: Int[Array, " edges"]
 
     def candidates(
-        self, states: Int[Array, "rows"], *, widest: int
+        self, states: Int[Array, " rows"], *, widest: int
     ) -> tuple[Int[Array, "rows widest"], Int[Array, "rows widest"], Bool[Array, "rows widest"]]:
-        """Tokens and targets of each row's state, padded to `widest`, and which of them are none of padding."""
+        """Tokens and targets of each row's state, padded to `widest`, and which are no padding."""
         first = self.starts[states][:, None]
         place = first + jnp.arange(widest, dtype=jnp.int32)
         real = place < self.starts[states + 1][:, None]

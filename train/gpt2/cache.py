@@ -52,7 +52,7 @@ def prefill(model: GPT2, tokens: Int[Array, "rows length"]) -> Cache:
 
 
 def step(
-    model: GPT2, cache: Cache, tokens: Int[Array, "rows"], time: Int[Array, ""]
+    model: GPT2, cache: Cache, tokens: Int[Array, " rows"], time: Int[Array, ""]
 ) -> tuple[Float[Array, "rows width"], Cache]:
     """Features of one token a row at position `time`, and the cache with that position.
 

@@ -29,8 +29,8 @@ class _State(NamedTuple):
 
     time: Int[Array, ""]
     texts: Int[Array, "time rows"]
-    done: Bool[Array, "rows"]
-    states: Int[Array, "rows"]
+    done: Bool[Array, " rows"]
+    states: Int[Array, " rows"]
     cache: Cache
 
 
@@ -39,7 +39,7 @@ def generate(
     params: Parameters,
     *,
     prompts: Int[Array | np.ndarray, "rows prompt"],
-    prompt_lengths: Int[Array | np.ndarray, "rows"],
+    prompt_lengths: Int[Array | np.ndarray, " rows"],
     max_tokens: int,
     key: jax.Array,
     temperature: float,
@@ -47,8 +47,8 @@ def generate(
     top_k: int | None = None,
     top_p: float | None = None,
     automaton: Automaton | None = None,
-    states: Int[Array | np.ndarray, "rows"] | None = None,
-    numbers: Int[Array | np.ndarray, "rows"] | None = None,
+    states: Int[Array | np.ndarray, " rows"] | None = None,
+    numbers: Int[Array | np.ndarray, " rows"] | None = None,
 ) -> Int[Array, "rows max_tokens"]:
     """Texts that begin with the prompts.
 
@@ -120,10 +120,10 @@ def _run(
     graph: Graph,
     params: Parameters,
     prompts: Int[Array, "rows prompt"],
-    lengths: Int[Array, "rows"],
-    numbers: Int[Array, "rows"],
+    lengths: Int[Array, " rows"],
+    numbers: Int[Array, " rows"],
     edges: Edges | None,
-    states: Int[Array, "rows"],
+    states: Int[Array, " rows"],
     key: jax.Array,
     temperature: Float[Array, ""],
     top_p: Float[Array, ""] | None,
@@ -179,10 +179,13 @@ def _run(
     )
     for length in _lengths(given, max_tokens):
         state = state._replace(cache=state.cache.extended(length))
-        state = jax.lax.while_loop(
-            lambda s, limit=min(length, max_tokens - 1): (s.time < limit) & ~jnp.all(s.done), body, state
-        )
+        limit = min(length, max_tokens - 1)
+        state = jax.lax.while_loop(functools.partial(_going_on, limit=limit), body, state)
     return state.texts.T
+
+
+def _going_on(state: _State, *, limit: int) -> Bool[Array, ""]:
+    return (state.time < limit) & ~jnp.all(state.done)
 
 
 def _lengths(given: int, max_tokens: int) -> list[int]:
@@ -203,7 +206,7 @@ def _candidate_logits(
     return jnp.einsum("bd,bwd->bw", features, table[tokens], preferred_element_type=jnp.float32)
 
 
-def _integers(name: str, values: Int[Array | np.ndarray, "..."], rows: int) -> np.ndarray:
+def _integers(name: str, values: Int[Array | np.ndarray, " rows"], rows: int) -> np.ndarray:
     array = np.asarray(values)
     if array.shape != (rows,) or not np.issubdtype(array.dtype, np.integer):
         raise ValueError(f"{name} must be {rows} integers, one a row, got {array.dtype} {array.shape}")
@@ -214,7 +217,7 @@ def _integers(name: str, values: Int[Array | np.ndarray, "..."], rows: int) -> n
 
 def _checked_prompts(
     prompts: Int[Array | np.ndarray, "rows prompt"],
-    lengths: Int[Array | np.ndarray, "rows"],
+    lengths: Int[Array | np.ndarray, " rows"],
     model: GPT2,
     max_tokens: int,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -239,7 +242,7 @@ def _checked_prompts(
 
 def _checked_states(
     automaton: Automaton | None,
-    states: Int[Array | np.ndarray, "rows"] | None,
+    states: Int[Array | np.ndarray, " rows"] | None,
     rows: int,
     vocabulary: int,
 ) -> np.ndarray:

@@ -58,9 +58,9 @@ def attach(
 ) -> tuple[Graph, Parameters, Parameters]:
     """The model with a low-rank pair beside each of the dense layers `layers`, as (graph, pairs, frozen).
 
-    Train `pairs` and keep `frozen`, the parameters as they were: `logits(graph, join(pairs, frozen), tokens)`.
-    Nothing else is trained, so that only the pairs are clipped and get noise. At first the function is the
-    model's own.
+    Train `pairs` and keep `frozen`, the parameters as they were; the logits are
+    `model.logits(graph, join(pairs, frozen), tokens)`. Nothing else is trained, so that only the pairs are
+    clipped and get noise. At first the function is the model's own.
 
     Args:
       graph: of `model.build`.
@@ -93,7 +93,8 @@ def attach(
                 raise ValueError(f"graph must be of a model without pairs, got one beside {name}")
             own = jax.random.fold_in(key, len(LAYERS) * number + LAYERS.index(name))
             setattr(owner, name, LowRank(base, rank=rank, scale=scale, key=own))
-    return nnx.split(model, Pair, ...)
+    widened, pairs, frozen = nnx.split(model, Pair, ...)
+    return widened, pairs, frozen
 
 
 def join(pairs: Parameters, frozen: Parameters) -> Parameters:
@@ -102,7 +103,9 @@ def join(pairs: Parameters, frozen: Parameters) -> Parameters:
 
 
 def merged(graph: Graph, pairs: Parameters, frozen: Parameters) -> tuple[Graph, Parameters]:
-    """The model without pairs that computes the same function, as (graph, params): kernel + scale first second.
+    """The model without pairs that computes the same function, as (graph, params).
+
+    Its kernels are kernel + scale first second.
 
     For generation and for `weights.save`: it costs no more than a model that never had pairs.
     """

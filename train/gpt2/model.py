@@ -32,7 +32,7 @@ class Attention(nnx.Module):
         self.heads = config.heads
 
     def split(self, x: Float[Array, "*lead width"]) -> tuple[Array, Array, Array]:
-        """Queries, scaled by 1 / sqrt(width of a head), keys and values, each [*lead, heads, width of a head]."""
+        """Queries / sqrt(head width), keys and values, each [*lead, heads, head width]."""
         size = x.shape[-1] // self.heads
         qkv = jnp.reshape(self.qkv(x), (*x.shape[:-1], 3, self.heads, size))
         query, key, value = (qkv[..., k, :, :] for k in range(3))
@@ -82,8 +82,8 @@ class Layer(nnx.Module):
 class GPT2(nnx.Module):
     """GPT-2: learned positions, norms before each half layer, and the token table used at both ends.
 
-    *Records stay apart.* Row i of what the model returns depends on row i of its input alone, and position t on
-    positions up to t. There is no dropout and no random state.
+    *Records stay apart.* Row i of what the model returns depends on row i of its input alone, and position t
+    on positions up to t. There is no dropout and no random state.
 
     *Precision.* Parameters are float32. Layers compute in `dtype`; softmax, the statistics of layer norms and
     the logits are float32.
@@ -141,7 +141,10 @@ Graph = nnx.GraphDef[GPT2]
 
 
 def layer_norm(config: Config, *, dtype: DTypeLike, rngs: nnx.Rngs) -> nnx.LayerNorm:
-    """A layer norm with statistics in float32; the variance in two passes, as residuals grow large in GPT-2."""
+    """A layer norm with statistics in float32.
+
+    The variance is taken in two passes, as GPT-2's residual stream has large entries.
+    """
     return nnx.LayerNorm(
         config.width, epsilon=config.norm_epsilon, use_fast_variance=False, dtype=dtype, rngs=rngs
     )

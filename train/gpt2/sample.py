@@ -14,12 +14,12 @@ _BELOW_ONE = 1.0 - 2.0**-22
 
 def choose(
     logits: Float[Array, "rows choices"],
-    uniform: Float[Array, "rows"],
+    uniform: Float[Array, " rows"],
     *,
     temperature: Float[Array, ""] | float,
     top_k: int | None = None,
     top_p: Float[Array, ""] | float | None = None,
-) -> Int[Array, "rows"]:
+) -> Int[Array, " rows"]:
     """For each row one choice, drawn from softmax(logits / temperature) with the unlikely ones left out.
 
     First those below the `top_k`-th largest logit are left out, then, in falling order of probability, those
@@ -43,7 +43,7 @@ def choose(
     return _inverted(weights, uniform)
 
 
-def largest(logits: Float[Array, "rows choices"]) -> Int[Array, "rows"]:
+def largest(logits: Float[Array, "rows choices"]) -> Int[Array, " rows"]:
     """For each row the first of the largest; as two plain reductions, which XLA vectorises, unlike argmax."""
     places = jax.lax.broadcasted_iota(jnp.int32, logits.shape, 1)
     found = jnp.where(logits == jnp.max(logits, axis=1, keepdims=True), places, logits.shape[1] - 1)
@@ -53,7 +53,7 @@ def largest(logits: Float[Array, "rows choices"]) -> Int[Array, "rows"]:
 def _largest(
     weights: Float[Array, "rows choices"],
     sizes: Float[Array, "rows choices"],
-    wanted: Float[Array, "rows"] | Float[Array, ""],
+    wanted: Float[Array, " rows"] | Float[Array, ""],
 ) -> Float[Array, "rows choices"]:
     """The fewest largest weights in [0, 1] whose sizes add up to `wanted`; 0 for the others.
 
@@ -73,7 +73,7 @@ def _largest(
     return jnp.where(bits >= threshold[:, None], weights, 0.0)
 
 
-def _inverted(weights: Float[Array, "rows choices"], uniform: Float[Array, "rows"]) -> Int[Array, "rows"]:
+def _inverted(weights: Float[Array, "rows choices"], uniform: Float[Array, " rows"]) -> Int[Array, " rows"]:
     """The choice in which `uniform` of the weights' sum falls: first its block, then its place there."""
     rows, choices = weights.shape
     if choices <= 2 * _BLOCK:
@@ -87,7 +87,7 @@ def _inverted(weights: Float[Array, "rows choices"], uniform: Float[Array, "rows
     return block * _BLOCK + _place(inside, rest)[0]
 
 
-def _place(weights: Float[Array, "rows n"], target: Float[Array, "rows"]) -> tuple[Array, Array]:
+def _place(weights: Float[Array, "rows n"], target: Float[Array, " rows"]) -> tuple[Array, Array]:
     """The first place of positive weight where the running sum exceeds `target`, and what is left of it."""
     running = jnp.cumsum(weights, axis=1)
     possible = weights > 0

@@ -144,15 +144,17 @@ def load(folder: str | Path) -> Tokenizer:
     raise ValueError(f"{where} must hold {FILE}, or vocab.json and merges.txt, there is none")
 
 
-def train(texts: Iterable[str], *, vocabulary: int) -> Tokenizer:
-    """A byte-level BPE trained on `texts`, which must be public: the tokens tell what stands in them.
+def train(pieces: Iterable[str], *, vocabulary: int) -> Tokenizer:
+    """A byte-level BPE trained on `pieces`, which must be public: the tokens tell what stands in them.
 
-    Every digit is a token of its own, so that a number is its digits. The same texts give the same tokenizer.
+    A piece is what `encode` will be given, such as a column's name or a value: it is not cut into words, so
+    that a frequent one becomes a token of its own. Every digit is a token, so that a number is its digits.
+    The same pieces give the same tokenizer.
 
     Args:
-      texts: public texts.
+      pieces: public texts.
       vocabulary: the most tokens there shall be, `END` and the 256 bytes included, >= 257; fewer where the
-        texts do not give so many pairs that occur twice.
+        pieces do not give so many pairs that occur twice.
 
     Raises:
       ValueError: vocabulary below 257.
@@ -162,7 +164,7 @@ def train(texts: Iterable[str], *, vocabulary: int) -> Tokenizer:
     backend = library.Tokenizer(library.models.BPE())
     parts = library.pre_tokenizers
     backend.pre_tokenizer = parts.Sequence(
-        [parts.Digits(individual_digits=True), parts.ByteLevel(add_prefix_space=False)]
+        [parts.Digits(individual_digits=True), parts.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
     backend.decoder = library.decoders.ByteLevel()
     trainer = library.trainers.BpeTrainer(
@@ -172,7 +174,7 @@ def train(texts: Iterable[str], *, vocabulary: int) -> Tokenizer:
         special_tokens=[END],
         initial_alphabet=sorted(_ALPHABET),
     )
-    backend.train_from_iterator(texts, trainer)
+    backend.train_from_iterator(pieces, trainer)
     return Tokenizer(backend)
 
 

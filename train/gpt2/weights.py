@@ -27,7 +27,14 @@ _BUFFERS = re.compile(r"h\.\d+\.attn\.(bias|masked_bias)")
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
 _WANTED = (configs.FILE, FILE, "tokenizer.json", "vocab.json", "merges.txt")
 
-_NAMES = {"tokens": "wte", "positions": "wpe", "norm": "ln_f", "layers": "h", "norm1": "ln_1", "norm2": "ln_2"}
+_NAMES = {
+    "tokens": "wte",
+    "positions": "wpe",
+    "norm": "ln_f",
+    "layers": "h",
+    "norm1": "ln_1",
+    "norm2": "ln_2",
+}
 _DENSE = {
     ("attention", "qkv"): ("attn", "c_attn"),
     ("attention", "out"): ("attn", "c_proj"),
@@ -52,26 +59,28 @@ def locate(source: str | Path) -> Path:
       source: a folder, or an id of the hub such as `gpt2` when there is no folder of that name.
 
     Raises:
-      ValueError: neither, huggingface_hub is not installed, or the hub cannot be reached or has no such model.
+      ValueError: neither, huggingface_hub is not installed, or the hub has no such model or is
+        out of reach.
     """
     folder = Path(source)
     if folder.is_dir():
         return folder
     if not _HUB_ID.fullmatch(str(source)):
         raise ValueError(f"source must be a folder or an id of the Hugging Face hub, got {source}")
+    missing = f"there is no folder {source}"
     try:
         hub: Any = importlib.import_module("huggingface_hub")
     except ImportError as error:
         raise ValueError(
-            f"source must be a folder as long as huggingface_hub is not installed, there is no folder {source}"
+            f"source must be a folder as long as huggingface_hub is not installed, {missing}"
         ) from error
     try:
         return Path(hub.snapshot_download(str(source), allow_patterns=list(_WANTED)))
     except (OSError, ValueError) as error:  # what the hub raises derives from these
         kind = type(error).__name__
         raise ValueError(
-            f"source must be a folder or a model of the Hugging Face hub, there is no folder {source} and "
-            f"the hub gave {kind}: {error}"
+            f"source must be a folder or a model of the Hugging Face hub, {missing} and the hub gave "
+            f"{kind}: {error}"
         ) from error
 
 
@@ -139,7 +148,7 @@ def save(folder: str | Path, params: Parameters, *, config: Config, end: int | N
     leaves = jax.tree.leaves_with_path(params)
     if {jax.tree_util.keystr(path): leaf.shape for path, leaf in leaves} != expected:
         raise ValueError("params must be those of a GPT-2 of the sizes in config, without pairs, got others")
-    named = {_PREFIX + _name(path): np.asarray(leaf, np.float32) for path, leaf in leaves}
+    named = {_PREFIX + _name(path): np.ascontiguousarray(leaf, np.float32) for path, leaf in leaves}
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
     numpy_files: Any = importlib.import_module("safetensors.numpy")

@@ -15,7 +15,7 @@ from scipy.spatial import distance
 
 from exactdp.train.tables.schema import MISSING, Schema
 
-MOST_QUERIES = 5_000
+MOST_QUERIES = 2_000
 """Rows of each table whose closest record is looked for."""
 MOST_RECORDS = 200_000
 """Training rows looked at; beyond, a subsample, which gives distances no smaller than the true ones."""

@@ -52,7 +52,7 @@ class _Number:
         return cls(column, float(present.mean()), float(present.std()) or 1.0)
 
     def standardised(self, codes: Int[np.ndarray, " rows"]) -> Float[np.ndarray, " rows"]:
-        """Mean 0 and standard deviation 1 on the rows fitted on; nan where missing; 0 if that is everywhere."""
+        """Mean 0 and deviation 1 on the rows fitted on; nan where missing; 0 if that is everywhere."""
         missing = (codes == MISSING) & (self.scale < math.inf)
         return np.where(missing, np.nan, (codes - self.centre) / self.scale)
 

@@ -60,7 +60,7 @@ class Budget:
     delta: float
     num_columns: int
     num_undeclared: int
-    domain_share: float = 0.2
+    domain_share: float = 0.4
     kind_share: float = 0.1
     delta_share: float = 0.1
 

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Int
 from exactdp.train.gpt2 import config as configs
 from exactdp.train.gpt2 import model as gpt2
 from exactdp.train.gpt2.config import Config
+from exactdp.train.gpt2.tokenizer import Tokenizer
 from exactdp.train.state import Parameters
 from exactdp.train.tables import grammar, tokens
 from exactdp.train.tables.grammar import Grammar
@@ -30,6 +31,7 @@ class Language:
 
     Attributes:
       rows: rows of the schema as tokens.
+      tokenizer: that they are made with.
       config: sizes of the network.
       length: tokens of a padded row, start and end included: of the longest row of the domain, and of any
         other table that is trained on.
@@ -40,6 +42,7 @@ class Language:
     """
 
     rows: RowTokens
+    tokenizer: Tokenizer
     config: Config
     length: int
     bfloat16: bool = False
@@ -77,19 +80,19 @@ class Language:
             rows,
             is_token=self.rows.is_token,
             comma_token=self.rows.comma_token,
-            end=self.rows.tokenizer.end,
+            end=self.tokenizer.end,
         )
 
     def objective(
-        self, *, initialise: Callable[[jax.Array], Parameters], value_weight: float | None
+        self, *, start: Callable[[jax.Array], Parameters], value_weight: float | None
     ) -> RowObjective:
         """What a stage minimises.
 
         Args:
-          initialise: where it starts.
+          start: parameters of a key.
           value_weight: of the loss; None for all tokens alike.
         """
-        return RowObjective(self.length, initialise, self.logits, self.classes, value_weight)
+        return RowObjective(self.length, start, self.logits, self.classes, value_weight)
 
     @functools.cached_property
     def grammar(self) -> Grammar:
@@ -105,15 +108,16 @@ class Language:
         return jnp.dtype(jnp.bfloat16 if self.bfloat16 else jnp.float32)
 
 
-def fresh(model: str, *, rows: RowTokens, length: int, bfloat16: bool) -> Language:
+def fresh(model: str, *, rows: RowTokens, tokenizer: Tokenizer, length: int, bfloat16: bool) -> Language:
     """A language model that is trained here.
 
     Args:
       model: name of its size.
       rows: of the schema.
+      tokenizer: that they are made with.
       length: tokens of the longest row, start and end included.
       bfloat16: compute activations in bfloat16.
     """
     positions = -(-length // _MULTIPLE) * _MULTIPLE
-    sizes = configs.named(model, vocabulary=rows.tokenizer.vocabulary, positions=positions)
-    return Language(rows, sizes, positions, bfloat16)
+    sizes = configs.named(model, vocabulary=tokenizer.vocabulary, positions=positions)
+    return Language(rows, tokenizer, sizes, positions, bfloat16)

@@ -62,9 +62,16 @@ def make(
     """
     template = Template(schema, settings.order)
     if files.weights is None:
-        parts = _parts(settings, template, first, _trained(settings, template, place, pseudo, first))
-        length = max(part.longest for part in parts)
-        return language.fresh(settings.model, rows=parts[0], length=length, bfloat16=settings.bfloat16), None
+        tokenizer = _trained(settings, template, place, pseudo, first)
+        parts = _parts(settings, template, first, tokenizer)
+        own = language.fresh(
+            settings.model,
+            rows=parts[0],
+            tokenizer=tokenizer,
+            length=max(part.longest for part in parts),
+            bfloat16=settings.bfloat16,
+        )
+        return own, None
     folder = gpt2_weights.locate(files.weights)
     tokenizer = tokenizers.load(folder)
     loaded = gpt2_weights.load(folder)
@@ -75,7 +82,7 @@ def make(
         )
     parts = _parts(settings, template, first, tokenizer)
     length = max(part.longest for part in parts)
-    found = Language(parts[0], loaded.config, length, bfloat16=settings.bfloat16)
+    found = Language(parts[0], tokenizer, loaded.config, length, bfloat16=settings.bfloat16)
     return found, loaded.params
 
 

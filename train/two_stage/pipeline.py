@@ -33,6 +33,7 @@ from exactdp.accounting.threat import ThreatModel
 from exactdp.mechanisms import keys
 from exactdp.train import folder as folders
 from exactdp.train import reservation
+from exactdp.train.gpt2 import weights as gpt2_weights
 from exactdp.train.interrupt import Interrupted, Watch
 from exactdp.train.state import Parameters
 from exactdp.train.table_metrics.validity import Validity
@@ -47,11 +48,13 @@ from exactdp.train.two_stage import languages, measured, sampling, stages
 from exactdp.train.two_stage import plan as plans
 from exactdp.train.two_stage.inputs import Files, Inputs
 from exactdp.train.two_stage.language import Language
+from exactdp.train.two_stage.measured import Comparison
 from exactdp.train.two_stage.plan import Plan
 from exactdp.train.two_stage.run_folder import (
     DRAWN,
     FIRST,
     METRICS,
+    MODEL,
     RESULT,
     STATISTICS,
     SYNTHETIC,
@@ -98,7 +101,8 @@ class Outcome:
       statement: what the certificate covers, and what it does not.
       end_to_end: whether all that was made of the table is covered.
       leaks: what was taken from it without noise, one sentence each.
-      metrics: as `Metrics.as_dict`, with perplexities; None where there were no rows to measure on.
+      comparison: with held-out rows; None where there were none. Private.
+      rows_per_second: drawn, compilation included.
       seconds: this call took.
       run: the folder.
     """
@@ -111,7 +115,8 @@ class Outcome:
     statement: str
     end_to_end: bool
     leaks: tuple[str, ...]
-    metrics: dict[str, Any] | None
+    comparison: Comparison | None
+    rows_per_second: float
     seconds: float
     run: Path
 
@@ -127,18 +132,17 @@ class Outcome:
             "end_to_end": self.end_to_end,
             "leaks": list(self.leaks),
             "threat_model": self.threat_model.as_dict(),
-            "f1": self._metric("f1"),
-            "auc": self._metric("auc"),
-            "accuracy": self._metric("accuracy"),
-            "hist": self._metric("hist"),
-            "pair": self._metric("pair"),
+            **self._metrics(),
             "synthetic": str(self.run / SYNTHETIC),
+            "rows_per_second": self.rows_per_second,
             "seconds": self.seconds,
             "run": str(self.run),
         }
 
-    def _metric(self, name: str) -> float | None:
-        return None if self.metrics is None else self.metrics[name]["value"]
+    def _metrics(self) -> dict[str, float | None]:
+        found = None if self.comparison is None else self.comparison.as_dict()
+        names = ("f1", "auc", "accuracy", "hist", "pair", "correlation_accuracy")
+        return {name: None if found is None else found[name]["value"] for name in names}
 
 
 def prepare(settings: TwoStageSettings, files: Files) -> Prepared:
@@ -219,11 +223,12 @@ class _Run:
             rows=csv_file.encode(self.inputs.private, found.schema).codes,
             others=self._others(found, pseudo_rows),
         )
-        task, optimiser = stages.second(self.settings, language, self.plan, initialise=initialise)
+        init_key = keys.step_key(self.key, step=0, purpose="init")
+        second = stages.second(self.settings, language, self.plan, initialise=initialise, key=init_key)
         trained = stages.carry_out(
-            task,
+            second.task,
             rows=rows,
-            optimiser=optimiser,
+            optimiser=second.optimiser,
             num_steps=self.plan.num_steps,
             delta=self.settings.delta,
             out=self.place.path,
@@ -231,8 +236,10 @@ class _Run:
             described=self.settings.as_dict(),
             progress=self.progress,
         )
-        validity = self._draw(found, language, trained.state.weights)
-        metrics = self._metrics(language, trained.state.weights, rows.x_test, validity)
+        weights = second.whole(trained.state.weights)
+        self._keep(language, weights)
+        validity = self._draw(found, language, weights)
+        comparison = self._compare(language, weights, rows.x_test, validity)
         private = self.settings.private
         result = Outcome(
             rows=int(self.place.read(DRAWN)["rows"]),
@@ -243,7 +250,8 @@ class _Run:
             statement=self.plan.certificate.statement,
             end_to_end=self.settings.end_to_end,
             leaks=(*found.leaks, *([] if private else [_NO_NOISE])),
-            metrics=metrics,
+            comparison=comparison,
+            rows_per_second=float(self.place.read(DRAWN)["rows_per_second"]),
             seconds=time.perf_counter() - start,
             run=self.place.path,
         )
@@ -303,7 +311,7 @@ class _Run:
             rows = stages.token_rows(language, rows=pseudo_rows, others=pseudo_rows[: measured.FEW])
         else:
             own = dataclasses.replace(
-                language, rows=RowTokens(Template(first.schema, self.settings.order), language.rows.tokenizer)
+                language, rows=RowTokens(Template(first.schema, self.settings.order), language.tokenizer)
             )
             rows = stages.token_rows(own, rows=first.codes, others=first.codes[: measured.FEW])
         task, optimiser, steps = stages.first(
@@ -323,11 +331,17 @@ class _Run:
         weights = jax.tree.map(np.asarray, found.state.weights)
         return lambda _: jax.tree.map(jax.numpy.array, weights)
 
+    def _keep(self, language: Language, weights: Parameters) -> None:
+        """The model with its tokenizer, in the layout that transformers reads."""
+        end = language.tokenizer.end
+        gpt2_weights.save(self.place.path / MODEL, weights, config=language.config, end=end)
+        language.tokenizer.save(self.place.path / MODEL)
+
     def _draw(self, found: Statistics, language: Language, params: Parameters) -> Validity:
         if self.place.has(SYNTHETIC) and self.place.has(DRAWN):
             record = self.place.read(DRAWN)
             return Validity(record["asked"], record["accepted"], record["reasons"])
-        wanted = self.settings.rows or self.inputs.private.num_rows
+        start, wanted = time.perf_counter(), self.settings.rows or self.inputs.private.num_rows
 
         def labels(count: int, rng: np.random.Generator) -> Int[np.ndarray, " rows"]:
             return pseudo.draw_labels(found, num_rows=count, rng=rng)
@@ -358,31 +372,27 @@ class _Run:
                 progress=told,
             )
         csv_file.write(self.place.path / SYNTHETIC, drawn.codes, found.schema)
-        self.place.write(DRAWN, dataclasses.asdict(drawn.validity) | {"rows": len(drawn.codes)})
+        speed = drawn.validity.asked / (time.perf_counter() - start)
+        record = {"rows": len(drawn.codes), "rows_per_second": speed}
+        self.place.write(DRAWN, dataclasses.asdict(drawn.validity) | record)
         return drawn.validity
 
-    def _metrics(
+    def _compare(
         self, language: Language, params: Parameters, x_test: np.ndarray, validity: Validity
-    ) -> dict[str, Any] | None:
+    ) -> Comparison | None:
         if self.inputs.test is None:
             return None
-        if not self.place.has(METRICS):
-            found = measured.metrics(
-                self.inputs.test,
-                csv_file.read(self.place.path / SYNTHETIC),
-                train=self.inputs.private,
-                label=self.inputs.label,
-                validity=validity,
-            )
-            objective = language.objective(
-                initialise=language.initialise, value_weight=self.settings.value_weight
-            )
-            perplexity = {
-                "value": objective.perplexities(params, x_test),
-                "computed_on": "held-out real rows; not covered by the certificate",
-            }
-            self.place.write(METRICS, found.as_dict() | {"perplexity": perplexity})
-        return self.place.read(METRICS)
+        objective = language.objective(start=language.initialise, value_weight=self.settings.value_weight)
+        found = measured.compare(
+            self.inputs.test,
+            csv_file.read(self.place.path / SYNTHETIC),
+            train=self.inputs.private,
+            label=self.inputs.label,
+            validity=validity,
+            perplexities=objective.perplexities(params, x_test),
+        )
+        self.place.write(METRICS, found.as_dict())
+        return found
 
 
 def _coded(raw: RawTable) -> languages.Coded:

@@ -15,12 +15,13 @@ import numpy as np
 from exactdp.mechanisms import keys
 from exactdp.train import folder
 
-ASKED, KEY, STATISTICS, TOKENIZER, FIRST, SYNTHETIC, DRAWN, METRICS, RESULT = (
+ASKED, KEY, STATISTICS, TOKENIZER, FIRST, MODEL, SYNTHETIC, DRAWN, METRICS, RESULT = (
     "two_stage.json",
     "key.json",
     "statistics.json",
     "tokenizer",
     "stage_1",
+    "model",
     "synthetic.csv",
     "drawn.json",
     "metrics.json",

@@ -104,7 +104,7 @@ def draw(
             max_tokens=most_tokens,
             key=keys.step_key(key, step=number, purpose="sample"),
             temperature=sampling.temperature,
-            end=language.rows.tokenizer.end,
+            end=language.tokenizer.end,
             top_k=sampling.top_k,
             top_p=None if sampling.top_p == 1.0 else sampling.top_p,
             automaton=automaton,
@@ -125,7 +125,7 @@ def _prompts(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """The prompt of each row, its length, and the state that it leads to."""
     if labels is None:
-        texts = [(language.rows.tokenizer.end,)]
+        texts = [(language.tokenizer.end,)]
         places = np.zeros(_BATCH, np.int64)
     else:
         distinct, places = np.unique(labels, return_inverse=True)

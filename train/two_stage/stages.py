@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
 
 from exactdp.mechanisms import keys
 from exactdp.train import dpsgd, folder, loop, nonprivate
+from exactdp.train.gpt2 import lora
+from exactdp.train.gpt2 import model as gpt2
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.state import Parameters
 from exactdp.train.task import Task
@@ -63,7 +67,7 @@ def carry_out(
         data=rows,
         options=options,
         out=out,
-        key=key,
+        key=jax.random.clone(key),  # the loop's steps consume theirs
         resume=(out / folder.RUN).is_file(),
         settings=described,
     )
@@ -84,24 +88,50 @@ def first(
     sampler, steps = plans.sampler(
         settings, num_rows=len(rows.x), epochs=plans.FIRST_EPOCHS, num_steps=settings.first_steps
     )
-    objective = language.objective(initialise=initialise, value_weight=None)
+    objective = language.objective(start=initialise, value_weight=None)
     task = nonprivate.task(objective, certificate=plans.free(reason=reason), sampler=sampler)
     optimiser = Optimiser("adamw", settings.first_learning_rate, "linear", weight_decay=_WEIGHT_DECAY)
     return dataclasses.replace(task, name="two_stage, stage 1"), optimiser, steps
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Second:
+    """Stage 2, ready for the loop.
+
+    Attributes:
+      task: DP-SGD on the private rows, or plain training without privacy.
+      optimiser: makes the updates.
+      whole: what was trained -> all weights of the model.
+    """
+
+    task: Task
+    optimiser: Optimiser
+    whole: Callable[[Parameters], Parameters]
+
+
 def second(
-    settings: TwoStageSettings, language: Language, plan: Plan, *, initialise: Initialise
-) -> tuple[Task, Optimiser]:
-    """Stage 2: DP-SGD on the private rows, or plain training without privacy.
+    settings: TwoStageSettings, language: Language, plan: Plan, *, initialise: Initialise, key: jax.Array
+) -> Second:
+    """Stage 2. With a rank, low-rank pairs beside stage 1's weights are all that is trained.
 
     Args:
       settings: clip norm, learning rate and weights of the loss.
       language: the model.
       plan: noise and certificate.
       initialise: where it starts.
+      key: of the pairs.
     """
-    objective = language.objective(initialise=initialise, value_weight=settings.value_weight)
+    objective = language.objective(start=initialise, value_weight=settings.value_weight)
+    whole = _same
+    if settings.lora_rank is not None:
+        rank = int(settings.lora_rank)
+        graph, pairs, frozen = lora.attach(language.graph, initialise(key), rank=rank, key=key)
+        objective = dataclasses.replace(
+            objective,
+            start=lambda _: jax.tree.map(jnp.array, pairs),
+            logits=lambda params, rows: gpt2.logits(graph, lora.join(params, frozen), rows),
+        )
+        whole = functools.partial(_merged, graph, frozen)
     if plan.noise is None:
         task = nonprivate.task(objective, certificate=plan.certificate, sampler=plan.sampler)
     else:
@@ -117,7 +147,15 @@ def second(
     optimiser = Optimiser(
         "adamw", settings.learning_rate, "linear", weight_decay=_WEIGHT_DECAY, decay_end=end
     )
-    return dataclasses.replace(task, name="two_stage"), optimiser
+    return Second(dataclasses.replace(task, name="two_stage"), optimiser, whole)
+
+
+def _same(params: Parameters) -> Parameters:
+    return params
+
+
+def _merged(graph: gpt2.Graph, frozen: Parameters, pairs: Parameters) -> Parameters:
+    return lora.merged(graph, pairs, frozen)[1]
 
 
 def first_key(key: jax.Array) -> jax.Array:

@@ -64,7 +64,7 @@ def test_domain_marginals_and_classifier_at_half_a_nat() -> None:
     x_test, y_test = features(csv_file.encode(test, found.schema).codes, found.schema)
     f1 = f1_score(y_test, LogisticRegression(class_weight="balanced", max_iter=300).fit(x, y).predict(x_test))
     print(f"covered {covered:.4f}, histogram intersection {hist:.4f}, F1 {f1:.3f}")
-    # Over repetitions 0.991, 0.985 and 0.65.
-    assert covered > 0.985
+    # Over repetitions 0.993 to 0.995, about 0.985 and 0.65.
+    assert covered > 0.99
     assert hist > 0.97
     assert f1 > 0.6

@@ -1,0 +1,182 @@
+"""A synthetic table from end to end, on small tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from exactdp.accounting.ledger import Ledger
+from exactdp.train import folder as folders
+from exactdp.train.gpt2 import weights as gpt2_weights
+from exactdp.train.tables import csv_file, statistics
+from exactdp.train.two_stage.pipeline import Outcome
+from tests.train.two_stage import tables
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """One run of the defaults but for its size."""
+    folder = tmp_path_factory.mktemp("made")
+    return tables.run(folder, folder / "run")
+
+
+def synthetic(outcome: Outcome) -> list[dict[str, str]]:
+    with (outcome.run / "synthetic.csv").open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_row_is_of_the_declared_domain(made: Outcome) -> None:
+    rows = synthetic(made)
+    assert len(rows) == made.rows == 40
+    assert made.validity.rate == 1.0
+    for row in rows:
+        assert list(row) == ["bought", "age", "city, is it"]
+        assert row["bought"] in ("yes", "no")
+        assert 18 <= int(row["age"]) <= 90
+        assert row["city, is it"] in ("Rome", "Bern, CH", "Paris", "")
+    assert {row["bought"] for row in rows} == {"yes", "no"}
+
+
+def test_one_ledger_composes_statistics_and_stage_2(made: Outcome) -> None:
+    ledger = Ledger.load(made.run / folders.LEDGER)
+    epsilon = ledger.epsilon(delta=1e-4)
+    assert made.epsilon is not None
+    assert (epsilon.lower, epsilon.upper) == (made.epsilon.lower, made.epsilon.upper)  # type: ignore[union-attr]
+    assert 3.9 < made.epsilon.lower <= made.epsilon.upper <= 4.0
+    notes = [entry.note for entry in ledger.entries]
+    assert "table of label by column" in notes[0]
+    assert all("two_stage" in note and "steps" in note for note in notes[1:])
+    assert sum(entry.count for entry in ledger.entries[1:]) % 6 == 0
+    assert made.end_to_end
+    assert not made.leaks
+
+
+def test_the_first_stage_costs_nothing(made: Outcome) -> None:
+    ledger = Ledger.load(made.run / "stage_1" / folders.LEDGER)
+    assert ledger.epsilon(delta=1e-12).upper == 0.0  # type: ignore[union-attr]
+
+
+def test_json_and_files(made: Outcome) -> None:
+    found = made.as_dict()
+    assert {"rows", "validity", "epsilon", "end_to_end", "leaks", "f1", "hist", "run"} <= set(found)
+    assert 0.0 <= found["f1"] <= 1.0
+    assert 0.0 < found["hist"] <= 1.0
+    kept = json.loads((made.run / "two_stage_result.json").read_text())
+    assert kept["rows"] == 40
+    perplexity = json.loads((made.run / "metrics.json").read_text())["perplexity"]
+    assert set(perplexity["value"]) == {"key", "value", "other"}
+    assert all(value > 1.0 for value in perplexity["value"].values())
+    assert (made.run / "key.json").stat().st_mode & 0o077 == 0
+    assert made.run.stat().st_mode & 0o077 == 0
+    loaded = gpt2_weights.load(made.run / "model")
+    assert loaded.config.width == 128
+
+
+def test_a_seed_repeats_what_follows_from_the_statistics(made: Outcome, tmp_path: Path) -> None:
+    """The noise of the statistics has no seed; given the statistics, everything else repeats."""
+    folder = made.run.parent
+    ready = tables.prepared(folder)
+    out = tmp_path / "again"
+    out.mkdir()
+    for name in ("two_stage.json", "key.json", "statistics.json"):
+        (out / name).write_bytes((made.run / name).read_bytes())
+    from exactdp.train.two_stage import pipeline
+
+    again = pipeline.run(ready, out=out, resume=True, progress=False)
+    assert (again.run / "synthetic.csv").read_bytes() == (made.run / "synthetic.csv").read_bytes()
+    assert again.epsilon == made.epsilon
+
+
+def test_a_finished_run_is_resumed_without_change(made: Outcome) -> None:
+    before = (made.run / "synthetic.csv").read_bytes(), (made.run / folders.LEDGER).read_bytes()
+    again = tables.run(made.run.parent, made.run, seed=None, resume=True)
+    assert before == ((made.run / "synthetic.csv").read_bytes(), (made.run / folders.LEDGER).read_bytes())
+    assert again.as_dict() | {"seconds": 0} == made.as_dict() | {"seconds": 0}
+
+
+def test_resuming_with_another_table_setting_or_seed_is_refused(made: Outcome, tmp_path: Path) -> None:
+    folder = made.run.parent
+    with pytest.raises(ValueError, match=r"^epsilon must be what the run"):
+        tables.run(folder, made.run, resume=True, epsilon=5.0)
+    with pytest.raises(ValueError, match=r"^seed must be the one"):
+        tables.run(folder, made.run, seed=6, resume=True)
+    tables.write(tmp_path, seed=9)
+    with pytest.raises(ValueError, match=r"^the private table must be what"):
+        tables.run(tmp_path, made.run, resume=True)
+    with pytest.raises(ValueError, match="out must be a folder without a run"):
+        tables.run(folder, made.run)
+
+
+def test_held_out_rows_are_not_trained_on(made: Outcome) -> None:
+    ready = tables.prepared(made.run.parent)
+    raw = csv_file.read(made.run.parent / "private.csv")
+    assert ready.inputs.test is not None
+    assert ready.inputs.private.num_rows + ready.inputs.test.num_rows == raw.num_rows
+    assert 20 <= ready.inputs.test.num_rows <= 60
+    assert statistics.read(made.run / "statistics.json").num_rows == ready.inputs.private.num_rows
+
+
+def test_undeclared_domains_are_released_privately(tmp_path: Path) -> None:
+    tables.write(tmp_path, rows=3000)
+    made = tables.run(
+        tmp_path, tmp_path / "run", declared=False, epsilon=20.0, holdout=0.0, statistics_share=0.9
+    )
+    assert made.comparison is None
+    assert made.as_dict()["f1"] is None
+    found = statistics.read(made.run / "statistics.json")
+    assert found.private
+    assert found.schema.column("bought").values == ("no", "yes")
+    assert found.schema.column("age").kind == "integer"
+    assert found.schema.column("age").low <= 30
+    assert found.schema.column("age").high >= 80
+    assert set(found.schema.column("city, is it").values) == {"Rome", "Bern, CH", "Paris"}
+    assert made.end_to_end
+
+
+def test_as_published_names_what_it_leaks(tmp_path: Path) -> None:
+    made = tables.run(tmp_path, tmp_path / "run", declared=False, as_published=True, decoder="rejection")
+    assert not made.end_to_end
+    assert any("age" in leak and "range" in leak for leak in made.leaks)
+    assert any("frequencies" in leak for leak in made.leaks)
+    assert made.epsilon is not None
+    assert made.epsilon.upper <= 4.0
+    assert "Not DP end to end" in made.statement
+    # Hardly trained, it writes few valid rows or none, and says so.
+    assert made.rows <= 40
+    assert made.validity.asked >= 40
+    assert (made.validity.rate or 0.0) <= 1.0
+
+
+def test_without_privacy(tmp_path: Path) -> None:
+    made = tables.run(tmp_path, tmp_path / "run", declared=False, epsilon=None)
+    assert made.epsilon is None
+    assert not made.end_to_end
+    assert made.leaks
+    assert made.as_dict()["epsilon"] is None
+
+
+def test_a_public_table_first(tmp_path: Path) -> None:
+    other = tmp_path / "public.csv"
+    other.write_text("kind,size\n" + "".join(f"{'ab'[i % 2]},{i}\n" for i in range(60)))
+    made = tables.run(tmp_path, tmp_path / "run", first_stage="table", first_csv=other)
+    assert made.rows == 40
+    assert made.end_to_end
+
+
+def test_low_rank_updates(tmp_path: Path) -> None:
+    made = tables.run(tmp_path, tmp_path / "run", lora_rank=2, first_stage="none")
+    with np.load(made.run / folders.WEIGHTS) as file:
+        assert all("first" in name or "second" in name for name in file.files)
+    assert gpt2_weights.load(made.run / "model").config.layers == 2
+    assert made.rows == 40
+
+
+def test_no_label(tmp_path: Path) -> None:
+    made = tables.run(tmp_path, tmp_path / "run", declared=False, label=None, epsilon=50.0)
+    assert made.rows == 40
+    assert made.as_dict()["f1"] is None
+    assert made.as_dict()["hist"] is not None
