@@ -57,8 +57,25 @@ def texts(column: Column, codes: Int[np.ndarray, " n"]) -> np.ndarray:
     Raises:
       ValueError: a code is outside the domain.
     """
-    distinct, places = np.unique(codes, return_inverse=True)
-    return np.array([column.text(int(code)) for code in distinct], object)[places]
+    if column.kind == "category":
+        distinct, places = np.unique(codes, return_inverse=True)
+        return np.array([column.text(int(code)) for code in distinct], object)[places]
+    missing = codes == MISSING
+    known = np.where(missing, column.low, codes)
+    if (known < column.low).any() or (known > column.high).any() or (missing.any() and not column.missing):
+        raise ValueError(f"column {column.name!r}: code must be in the column's domain")
+    found = pa.array(known).cast(pa.string())
+    if column.decimals:
+        whole, fraction = (
+            pa.array(part).cast(pa.string()) for part in divmod(abs(known), 10**column.decimals)
+        )
+        fraction = _compute.utf8_lpad(fraction, width=column.decimals, padding="0")
+        sign = pa.array(np.where(known < 0, "-", ""), pa.string())
+        # The last argument stands between the others.
+        found = _compute.binary_join_element_wise(sign, whole, ".", fraction, "")
+    found = found.to_numpy(zero_copy_only=False)
+    found[missing] = ""
+    return found
 
 
 def require_columns(codes: Int[np.ndarray, "rows columns"], schema: Schema) -> None:

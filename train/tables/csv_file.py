@@ -7,7 +7,6 @@ import contextlib
 import csv
 import dataclasses
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -144,9 +143,9 @@ def write(path: Path, codes: Int[np.ndarray, "rows columns"], schema: Schema) ->
       OSError: the disk refuses.
     """
     cells.require_columns(codes, schema)
-    handle, fresh = tempfile.mkstemp(prefix=path.name, suffix=".new", dir=path.parent)
+    fresh = path.with_name(path.name + ".new")
     try:
-        with open(handle, "w", encoding="utf-8", newline="") as file:
+        with fresh.open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(schema.names)
             for begin in range(0, len(codes), _ROWS):
@@ -159,7 +158,7 @@ def write(path: Path, codes: Int[np.ndarray, "rows columns"], schema: Schema) ->
             os.fsync(file.fileno())
         os.replace(fresh, path)
     except BaseException:
-        os.unlink(fresh)
+        fresh.unlink(missing_ok=True)
         raise
 
 

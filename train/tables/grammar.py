@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from exactdp.train.gpt2.automaton import Automaton
+from exactdp.train.gpt2.tokenizer import Tokenizer
 from exactdp.train.tables import template
 from exactdp.train.tables.number_texts import LETTERS, NumberTexts, Place
 from exactdp.train.tables.schema import MISSING, Column
-from exactdp.train.tables.tokens import RowTokens, Tokenizer
+from exactdp.train.tables.tokens import RowTokens
 
 # A number column of at most so many values is a list of texts, like a category.
 _LISTED = 1_000

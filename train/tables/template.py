@@ -33,7 +33,7 @@ REASONS: tuple[str, ...] = (
 """Why `Template.parse` refuses a text."""
 
 _ESCAPED = {"\\": "\\", "c": COMMA, "n": "\n", "r": "\r", "i": "i", "|": "|"}
-_MOST_REMEMBERED = 1 << 20
+_MOST_REMEMBERED = 1 << 18
 
 
 def escape(text: str) -> str:
@@ -249,14 +249,16 @@ def values(column: Column, codes: Int[np.ndarray, " n"]) -> list[str]:
 def _code(column: Column, value: str) -> int | str:
     if value == MISSING_TEXT:
         return MISSING if column.missing else "missing value"
-    text = unescape(value)
-    if text is None:
-        return "malformed"
-    if not text.strip() and column.kind != "category":
-        return "not a number"
-    code = column.code(text)
+    if column.kind == "category":
+        text = unescape(value)
+        code = None if text is None else column.code(text)
+        if code is None or code == MISSING:
+            return "malformed" if text is None else "unknown category"
+        return code
+    # No number needs an escape.
+    code = column.code(value)
     if code is None or code == MISSING:
-        if column.kind == "category":
-            return "unknown category"
-        return "out of range" if cells.is_number(text) else "not a number"
+        if cells.is_number(value):
+            return "out of range"
+        return "malformed" if unescape(value) is None else "not a number"
     return code

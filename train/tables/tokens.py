@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
-from typing import Protocol
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +11,7 @@ import numpy as np
 from jaxtyping import Int, Int8
 
 from exactdp.accounting import validate
+from exactdp.train.gpt2.tokenizer import Tokenizer
 from exactdp.train.tables import cells, template
 from exactdp.train.tables.schema import MISSING, Column
 from exactdp.train.tables.template import Template
@@ -23,32 +22,6 @@ PADDING, KEY, OTHER, VALUE = range(4)
 _ROWS = 1 << 14  # assembled at once
 _REMEMBERED = 1 << 17  # the pieces of a column of at most so many values are kept
 _ENUMERATED = 1 << 12  # the numbers of a column of at most so many are all tokenised to find the longest
-
-
-class Tokenizer(Protocol):
-    """What is needed of a byte-level tokenizer; `encode` reads no special tokens in a text."""
-
-    @property
-    def vocabulary(self) -> int:
-        """Number of tokens; ids are below it."""
-        ...
-
-    @property
-    def end(self) -> int:
-        """Id of the end-of-text token."""
-        ...
-
-    def encode(self, text: str, /) -> tuple[int, ...]:
-        """The ids of a text; their bytes are the text's in UTF-8."""
-        ...
-
-    def decode(self, ids: Sequence[int], /) -> str:
-        """The text of ids."""
-        ...
-
-    def token_bytes(self, token: int, /) -> bytes:
-        """The bytes that a token stands for."""
-        ...
 
 
 class RowTokens:
@@ -62,10 +35,10 @@ class RowTokens:
 
     Args:
       layout: the schema, and the order of its columns.
-      tokenizer: byte-level, with " is" and "," among its tokens.
+      tokenizer: with " is" and "," among its tokens.
 
     Raises:
-      ValueError: the tokenizer is not; the message names the column where it changes a text.
+      ValueError: the tokenizer lacks one, or changes a text, whose column the message names.
     """
 
     def __init__(self, layout: Template, tokenizer: Tokenizer) -> None:
@@ -74,7 +47,7 @@ class RowTokens:
         self._bytes = [tokenizer.token_bytes(token) for token in range(tokenizer.vocabulary)]
         self.is_token, self.comma_token = self._single(template.IS), self._single(template.COMMA)
         columns = layout.schema.columns
-        self.keys = tuple(self._piece(column, template.key(column)) for column in columns)
+        self.keys = tuple(self._pieces(column, [template.key(column)])[0] for column in columns)
         self._remembered: tuple[dict[int, tuple[int, ...]], ...] = tuple({} for _ in columns)
 
     @property
@@ -104,7 +77,7 @@ class RowTokens:
         asked: list[int] = codes.tolist()
         unknown = [code for code in asked if code not in known]
         texts = template.values(column, np.array(unknown, np.int64))
-        found = {code: self._piece(column, text) for code, text in zip(unknown, texts, strict=True)}
+        found = dict(zip(unknown, self._values(column, texts), strict=True))
         if column.size <= _REMEMBERED:
             known |= found
             found = known
@@ -214,14 +187,38 @@ class RowTokens:
             raise ValueError(f"tokenizer must have {text!r} as one token, got {len(found)}")
         return found[0]
 
-    def _piece(self, column: Column, text: str) -> tuple[int, ...]:
-        found = self.tokenizer.encode(text)
-        if b"".join([self._bytes[token] for token in found]) != text.encode() or self.tokenizer.end in found:
-            raise ValueError(
-                f"column {column.name!r}: tokenizer must give a text's own bytes and no special token, got "
-                "others"
-            )
+    @functools.cached_property
+    def _digits(self) -> dict[str, int] | None:
+        """The tokens of digits and of the point, where no token holds a digit and more; else None."""
+        if any(len(text) > 1 and not set(b"0123456789").isdisjoint(text) for text in self._bytes):
+            return None
+        return {letter: self._single(letter) for letter in "0123456789."}
+
+    def _values(self, column: Column, texts: list[str]) -> list[tuple[int, ...]]:
+        """The tokens of values' texts."""
+        digits = self._digits
+        if column.kind == "category" or digits is None:
+            return self._pieces(column, texts)
+        # Millions of numbers may differ, and what stands before their first digit does not: no token holds
+        # both, and no rule to part a text tells one digit from another.
+        heads = (" ", " -", " " + template.MISSING_TEXT)
+        zeros = [text + "0" for text in heads]
+        head = {text: piece[:-1] for text, piece in zip(heads, self._pieces(column, zeros), strict=True)}
+        found: list[tuple[int, ...]] = []
+        for text in texts:
+            number = text.lstrip(" -") if text not in head else ""
+            found.append((*head[text[: len(text) - len(number)]], *[digits[letter] for letter in number]))
         return found
+
+    def _pieces(self, column: Column, texts: list[str]) -> list[tuple[int, ...]]:
+        pieces = self.tokenizer.encode_batch(texts)
+        for text, piece in zip(texts, pieces, strict=True):
+            spelt = b"".join([self._bytes[token] for token in piece])
+            if spelt != text.encode() or self.tokenizer.end in piece:
+                raise ValueError(
+                    f"column {column.name!r}: tokenizer must give a text's own bytes and no special token"
+                )
+        return pieces
 
     def _longest_value(self, place: int, column: Column) -> int:
         codes = [MISSING] if column.missing else []

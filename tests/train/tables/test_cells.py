@@ -84,3 +84,23 @@ def test_texts_are_the_inverse() -> None:
     assert cells.codes(COLUMNS[2], pa.array(texts))[0].tolist() == codes.tolist()
     with pytest.raises(ValueError, match="domain"):
         cells.texts(COLUMNS[0], codes)
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
+@given(data=st.data())
+def test_texts_equal_each_cells(column: Column, data: st.DataObject) -> None:
+    near = st.sampled_from(
+        [column.low, column.high, *(c for c in (-101, -100, -1, 0, 1, 99, 100) if column.holds(c))]
+    )
+    codes = st.one_of(near, st.integers(column.low, column.high), *([st.just(MISSING)] * column.missing))
+    drawn = data.draw(st.lists(codes, max_size=20))
+    assert cells.texts(column, np.array(drawn, np.int64)).tolist() == [column.text(code) for code in drawn]
+
+
+@pytest.mark.parametrize("column", COLUMNS, ids=lambda column: column.name)
+def test_codes_outside_have_no_text(column: Column) -> None:
+    outside = [column.low - 1, column.high + 1] + ([] if column.missing else [MISSING])
+    for code in outside:
+        with pytest.raises(ValueError, match="domain") as refusal:
+            cells.texts(column, np.array([column.low, code]))
+        assert str(code) not in str(refusal.value)

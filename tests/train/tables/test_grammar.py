@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactdp.train.gpt2.automaton import Automaton
+from exactdp.train.gpt2.tokenizer import Tokenizer
 from exactdp.train.tables import grammar
 from exactdp.train.tables.schema import Column, Schema
 from exactdp.train.tables.template import Template
@@ -17,7 +18,7 @@ from exactdp.train.tables.tokens import RowTokens
 from tests.train.tables import byte_level, random_tables
 
 both = pytest.mark.parametrize("make", [byte_level.small, byte_level.gpt2], ids=["small", "gpt2"])
-Make = Callable[[], byte_level.ByteLevel]
+Make = Callable[[], Tokenizer]
 SCHEMA = Schema(
     (
         Column("age", "integer", minimum=-5, maximum=90),
@@ -62,7 +63,7 @@ def check(rows: RowTokens, rng: np.random.Generator, *, count: int) -> None:
 
 
 @both
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(schema=random_tables.schemas(), seed=st.integers(0, 2**32 - 1))
 def test_paths_are_rows_and_rows_are_paths(make: Make, schema: Schema, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -104,13 +105,12 @@ def test_multi_digit_tokens() -> None:
         assert (state is not None) == fits
 
 
-@both
-def test_large_domains(make: Make) -> None:
+def test_large_domains() -> None:
     columns = (
         Column("word", "category", values=tuple(f"w{i * 7919 % 100_003} {i}" for i in range(100_000))),
         Column("n", "integer", minimum=-(10**12), maximum=10**12, missing=True),
     )
-    check(RowTokens(Template(Schema(columns)), make()), np.random.default_rng(0), count=20)
+    check(RowTokens(Template(Schema(columns)), byte_level.small()), np.random.default_rng(0), count=20)
 
 
 @both
@@ -126,3 +126,20 @@ def test_wide_tables(make: Make) -> None:
         for name, kind in zip(names, kinds * 67, strict=False)
     ]
     check(RowTokens(Template(Schema(tuple(columns))), make()), np.random.default_rng(0), count=3)
+
+
+@both
+def test_odd_columns(make: Make) -> None:
+    columns = (
+        Column("constant", "integer", minimum=5, maximum=5),
+        Column("0.0", "float", minimum=0, maximum=0, decimals=2),
+        Column("one value", "category", values=("only",)),
+        Column("all missing", "category", missing=True),
+        Column("date", "category", values=("2020-02-29", "29.2.2020", "2020-02-29 12:00, UTC"), missing=True),
+        Column("mixed", "category", values=("1", "1.0", "one", "-", "n/a", "is"), missing=True),
+        Column("negative", "integer", minimum=-5_000, maximum=-3_000, missing=True),
+    )
+    for label in (None, "all missing", "mixed"):
+        check(RowTokens(Template(Schema(columns, label)), make()), np.random.default_rng(0), count=10)
+    for column in columns:
+        check(RowTokens(Template(Schema((column,), column.name)), make()), np.random.default_rng(0), count=5)
