@@ -28,6 +28,8 @@ PURPOSES: Mapping[str, int] = {
     "statistics": 10,
     "evaluation": 11,
     "public_augment": 12,
+    "first_stage": 13,
+    "sample": 14,
 }
 """What a key may be for, and its number. Numbers are never reused: old runs must resume as they began."""
 

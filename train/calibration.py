@@ -88,12 +88,18 @@ def plan(settings: Settings, *, num_records: int, num_classes: int, public: Publ
     noise, num_steps, said = settings.noise, settings.steps, None
     if settings.accountant == "printed":
         noise, said = _by_paper(settings, q)
-    elif noise is None:
-        noise = _noise(settings, certify)
-    elif num_steps is None:
+    elif noise is None and num_steps is not None:
+        noise = noise_for(
+            certify,
+            epsilon=_target(settings),
+            delta=settings.delta,
+            num_steps=num_steps,
+            scaling=settings.method == "dirichlet",
+        )
+    elif num_steps is None and noise is not None:
         num_steps = _num_steps(settings, certify(noise))
-    if num_steps is None:
-        raise ValueError("num_steps must be given")
+    if num_steps is None or noise is None:
+        raise ValueError("epsilon must be given with neither noise nor num_steps")
     if settings.noise is not None or said is not None:
         # A run whose end cannot be certified is not begun.
         certify(noise).epsilon(num_steps, delta=settings.delta)
@@ -128,30 +134,45 @@ def _certify(
     return lambda noise: made[settings.method](noise, sampler=sampler)
 
 
-def _noise(settings: Settings, certify: Callable[[float], Certificate]) -> float:
-    """The noise with which the run's own answer at its end is the target at most."""
-    steps = settings.steps
-    if steps is None:
-        raise ValueError("num_steps must be given")
-    target = _target(settings)
-    solve = calibrate.scaling if settings.method == "dirichlet" else calibrate.noise_multiplier
+def noise_for(
+    certify: Callable[[float], Certificate],
+    *,
+    epsilon: float,
+    delta: float,
+    num_steps: int,
+    scaling: bool = False,
+) -> float:
+    """The noise with which the run's own answer at its end is the target at most.
+
+    Args:
+      certify: the claim of a noise multiplier, or of a scaling.
+      epsilon: target of the whole run, > 0.
+      delta: in (0, 1).
+      num_steps: >= 1.
+      scaling: whether a scaling is sought, which costs the more the larger it is.
+
+    Raises:
+      ValueError: no value reaches the target.
+      ArithmeticError: none could be certified.
+    """
+    solve = calibrate.scaling if scaling else calibrate.noise_multiplier
     found = solve(
-        lambda value: certify(value).composition(steps),
-        epsilon=target,
-        delta=settings.delta,
-        tolerance=min(_TOLERANCE * max(_LEAST_SCALE / target, 1.0), 1e-3),
+        lambda value: certify(value).composition(num_steps),
+        epsilon=epsilon,
+        delta=delta,
+        tolerance=min(_TOLERANCE * max(_LEAST_SCALE / epsilon, 1.0), 1e-3),
     )
     # The search asks for another width than the run does at its end, whose upper end may be the larger.
-    safer = -1.0 if settings.method == "dirichlet" else 1.0
+    safer = -1.0 if scaling else 1.0
     value, log_shift = float(found.value), 0.0
     for attempt in range(_ATTEMPTS):
-        beyond = certify(value).epsilon(steps, delta=settings.delta).upper / target - 1.0
+        beyond = certify(value).epsilon(num_steps, delta=delta).upper / epsilon - 1.0
         if beyond <= 0.0:
             return value
         log_shift += max(beyond, _TOLERANCE) * 2.0**attempt
         value = float(found.value) * math.exp(safer * log_shift)
     raise ArithmeticError(
-        f"epsilon of the whole run cannot be certified to be {target:g} at most, the accountant's interval "
+        f"epsilon of the whole run cannot be certified to be {epsilon:g} at most, the accountant's interval "
         "being too wide; a larger delta may help"
     )
 

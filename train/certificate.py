@@ -9,6 +9,9 @@ from exactdp.accounting.interval import Interval
 from exactdp.accounting.prv import Mechanism
 from exactdp.accounting.threat import ThreatModel
 
+Release = tuple[Mechanism, int, str]
+"""A mechanism, how often it is run, and what it releases."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
@@ -21,6 +24,7 @@ class Certificate:
       rung: name of the rung that certifies the run, in `exactdp ladder` where a paper has one.
       statement: one sentence on what the certificate covers, and what it does not.
       covers_weights: whether the trained weights are covered.
+      before: what is released once, before the first step, under the same threat model.
 
     Raises:
       ValueError: a text is empty, or there is no mechanism.
@@ -31,6 +35,7 @@ class Certificate:
     rung: str
     statement: str
     covers_weights: bool
+    before: tuple[Release, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.mechanisms:
@@ -40,12 +45,13 @@ class Certificate:
                 raise ValueError(f"{name} must not be empty, got {getattr(self, name)!r}")
 
     def composition(self, num_steps: int) -> list[tuple[Mechanism, int]]:
-        """What the accountants take, for that many steps."""
+        """What the accountants take: what is released before the first step, and that many steps."""
         steps = validate.count("num_steps", num_steps)
-        return [(mechanism, steps) for mechanism in self.mechanisms]
+        first = [(mechanism, count) for mechanism, count, _ in self.before]
+        return first + [(mechanism, steps) for mechanism in self.mechanisms if steps]
 
     def epsilon(self, num_steps: int, *, delta: float, tolerance: float | None = None) -> Interval:
-        """Certified epsilon of `num_steps` steps at `delta`; infinite where there is none.
+        """Certified epsilon of `before` and `num_steps` steps at `delta`; infinite where there is none.
 
         Args:
           num_steps: >= 0.
@@ -56,9 +62,10 @@ class Certificate:
           ValueError: bad input.
           ArithmeticError: the accountant cannot answer.
         """
-        if num_steps == 0:
+        composition = self.composition(num_steps)
+        if not composition:
             return Interval(0.0, 0.0, "nothing released")
-        return prv.epsilon(self.composition(num_steps), delta=delta, tolerance=tolerance)
+        return prv.epsilon(composition, delta=delta, tolerance=tolerance)
 
     def lines(self) -> list[str]:
         """What to tell people before the run starts."""

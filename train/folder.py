@@ -43,14 +43,18 @@ def owner_only() -> Generator[None]:
         os.umask(before)
 
 
-def require_fresh(folder: Path) -> None:
+def require_fresh(folder: Path, *, ledger: bool = False) -> None:
     """Refuses a folder that holds a run, or that cannot be written to; nothing is created.
+
+    Args:
+      folder: of the run.
+      ledger: whether there may be a ledger, of what was released before the first step.
 
     Raises:
       ValueError: it is refused.
     """
     _require_writable(folder)
-    for name in (RUN, LEDGER, CHECKPOINTS):
+    for name in (RUN, CHECKPOINTS) if ledger else (RUN, LEDGER, CHECKPOINTS):
         if (folder / name).exists():
             raise ValueError(
                 f"out must be a folder without a run, or resume must be set, got {folder} with {name}"
@@ -78,11 +82,20 @@ def create(folder: Path, description: Mapping[str, Any]) -> None:
       ValueError: the folder cannot be made.
       OSError: the disk refuses.
     """
+    make(folder)
+    write_json(folder / RUN, description)
+
+
+def make(folder: Path) -> None:
+    """Makes the folder, for its owner alone; one that is there stays as it is.
+
+    Raises:
+      ValueError: it cannot be made.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise _unwritable(folder, error) from None
-    write_json(folder / RUN, description)
 
 
 def description(folder: Path) -> dict[str, Any]:

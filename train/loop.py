@@ -21,6 +21,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from tqdm import tqdm
 
 from exactdp.accounting import validate
@@ -32,7 +33,7 @@ from exactdp.mechanisms import keys
 from exactdp.train import folder, metrics, parallel
 from exactdp.train.budget import Budget
 from exactdp.train.checkpoints import Checkpoints, NotSaved
-from exactdp.train.data import Dataset
+from exactdp.train.data.training import TrainingData
 from exactdp.train.interrupt import Interrupted, Watch
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.records import digest
@@ -133,7 +134,7 @@ class Result:
 def run(
     task: Task,
     *,
-    data: Dataset,
+    data: TrainingData,
     options: Options,
     out: Path,
     key: jax.Array | None,
@@ -166,7 +167,10 @@ def run(
     """
     start = time.perf_counter()
     if parallel.is_first():
-        (folder.require_run if resume else folder.require_fresh)(out)
+        if resume:
+            folder.require_run(out)
+        else:
+            folder.require_fresh(out, ledger=bool(task.certificate.before))
     if key is None and not resume:
         raise ValueError("key must be given unless resume is set, got None")
     layout = parallel.make(options.devices, split_parameters=options.split_parameters)
@@ -202,7 +206,7 @@ class _Loop:
     def __init__(
         self,
         task: Task,
-        data: Dataset,
+        data: TrainingData,
         options: Options,
         out: Path,
         layout: parallel.Layout,
@@ -224,7 +228,7 @@ class _Loop:
 
     def begin(self, fresh: State, *, known_key: bool) -> State:
         """The first state, saved, or the last one that was."""
-        if self.checkpoints.latest() is None and len(self.ledger) == 0:
+        if self.checkpoints.latest() is None and len(self.ledger) <= len(self.task.certificate.before):
             if not known_key:
                 raise ValueError(
                     f"seed must be the one that the run in {self.out} was started with: it was stopped "
@@ -389,8 +393,9 @@ def _first_state(task: Task, options: Options, key: jax.Array) -> State:
     return initial(params, optimiser=optimiser, average=options.ema_decay is not None, key=key)
 
 
-def _check(task: Task, data: Dataset, state: State) -> None:
+def _check(task: Task, data: TrainingData, state: State) -> None:
     """The task's own check, on two made-up records: nothing of the data is looked at but its shape."""
     key = keys.step_key(state.key, step=0, purpose="evaluation")
-    x = jax.random.uniform(key, (2, *data.x.shape[1:]))
-    task.check(state.params, Records(x, jnp.arange(2, dtype=jnp.int32) % data.num_classes))
+    words = jax.random.key_data(key)
+    x, y = data.made_up(np.random.default_rng([int(word) for word in words]))
+    task.check(state.params, Records(jnp.asarray(x), jnp.asarray(y)))

@@ -25,6 +25,7 @@ class Optimiser:
       schedule: "constant", or "cosine" or "linear" decay to 0 over the run.
       momentum: of sgd, in [0, 1).
       weight_decay: of adamw, >= 0.
+      decay_end: share of the run after which a decaying rate is 0, in (0, 1].
 
     Raises:
       ValueError: an argument is outside its range, or of another optimiser.
@@ -35,6 +36,7 @@ class Optimiser:
     schedule: str = "constant"
     momentum: float = 0.0
     weight_decay: float = 0.0
+    decay_end: float = 1.0
 
     def __post_init__(self) -> None:
         validate.one_of("optimizer", self.name, NAMES)
@@ -44,6 +46,10 @@ class Optimiser:
             raise ValueError(f"momentum must be in [0, 1), got {self.momentum}")
         if validate.non_negative("weight_decay", self.weight_decay) > _LARGEST:
             raise ValueError(f"weight_decay must be at most {_LARGEST:g}, got {self.weight_decay}")
+        if not 0.0 < validate.positive("decay_end", self.decay_end) <= 1.0:
+            raise ValueError(f"decay_end must be in (0, 1], got {self.decay_end}")
+        if self.decay_end < 1.0 and self.schedule == "constant":
+            raise ValueError(f"decay_end must be 1 with a constant schedule, got {self.decay_end}")
         if self.momentum and self.name != "sgd":
             raise ValueError(f"momentum must be 0 with {self.name}, got {self.momentum}")
         if self.weight_decay and self.name != "adamw":
@@ -65,8 +71,9 @@ class Optimiser:
 
     def _schedule(self, num_steps: int) -> optax.Schedule:
         validate.count("num_steps", num_steps, minimum=1)
+        steps = max(round(num_steps * self.decay_end), 1)
         if self.schedule == "cosine":
-            return optax.cosine_decay_schedule(self.learning_rate, num_steps)
+            return optax.cosine_decay_schedule(self.learning_rate, steps)
         if self.schedule == "linear":
-            return optax.linear_schedule(self.learning_rate, 0.0, num_steps)
+            return optax.linear_schedule(self.learning_rate, 0.0, steps)
         return optax.constant_schedule(self.learning_rate)

@@ -6,10 +6,10 @@ import hashlib
 
 import numpy as np
 
-from exactdp.train.data import Dataset
+from exactdp.train.data.training import TrainingData
 
 
-def digest(data: Dataset) -> str:
+def digest(data: TrainingData) -> str:
     """A digest of the training set, to notice that a run goes on with another one. As private as the data."""
     total = hashlib.sha256()
     for array in (data.x, data.y):

@@ -8,6 +8,9 @@ announced. So
 - a resumed run repeats steps that are announced already. They draw the same batches and the same noise from
   the same data, hence release the same values: nothing new, and nothing is announced for them;
 - the ledger of a finished run is the same whether it was interrupted or not.
+
+What the certificate says is released before the first step comes first; whoever releases it announces it by
+`announce`, before.
 """
 
 from __future__ import annotations
@@ -55,6 +58,29 @@ def seal(ledger: Path) -> dict[str, Any]:
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
+def announce(ledger: Ledger, certificate: Certificate) -> None:
+    """Announces what is released before the first step, or what is missing of it: draw nothing before.
+
+    Args:
+      ledger: open for writing; empty, or of the same run.
+      certificate: of the run.
+
+    Raises:
+      ValueError: the ledger holds something else.
+      OSError: the disk refuses.
+    """
+    for place, (mechanism, count, note) in enumerate(certificate.before):
+        if place < len(ledger):
+            there = ledger.entries[place]
+            if (there.mechanism, there.count, there.note) != (mechanism, count, note):
+                raise ValueError(
+                    f"ledger must be the one of this run, got {ledger.path} whose entry {place + 1} is "
+                    f"{there.count} x {there.mechanism!r} ({there.note!r})"
+                )
+        else:
+            ledger.append(mechanism, count=count, note=note)
+
+
 class Reservation:
     """Announces the blocks of one run.
 
@@ -71,7 +97,7 @@ class Reservation:
     def __init__(self, ledger: Ledger, *, certificate: Certificate, blocks: Blocks, title: str) -> None:
         self._ledger, self._certificate, self._blocks, self._title = ledger, certificate, blocks, title
         for place, entry in enumerate(ledger.entries):
-            if place >= blocks.count * self._each or self._wanted(place) != (
+            if place >= self._before + blocks.count * self._each or self._wanted(place) != (
                 entry.mechanism,
                 entry.count,
                 entry.note,
@@ -84,7 +110,7 @@ class Reservation:
     @property
     def announced(self) -> int:
         """Steps announced so far; a block counts once all its mechanisms are in."""
-        whole = len(self._ledger) // self._each
+        whole = max(len(self._ledger) - self._before, 0) // self._each
         return self._blocks.ends(whole - 1)[1] if whole else 0
 
     def require_match(self, step: int, sealed: dict[str, Any]) -> None:
@@ -113,7 +139,7 @@ class Reservation:
           OSError: the disk refuses; nothing is announced.
           RuntimeError: someone else touched the ledger.
         """
-        while len(self._ledger) < (step // self._blocks.length + 1) * self._each:
+        while len(self._ledger) < self._before + (step // self._blocks.length + 1) * self._each:
             mechanism, count, note = self._wanted(len(self._ledger))
             self._ledger.append(mechanism, count=count, note=note)
 
@@ -121,9 +147,15 @@ class Reservation:
     def _each(self) -> int:
         return len(self._certificate.mechanisms)
 
+    @property
+    def _before(self) -> int:
+        return len(self._certificate.before)
+
     def _wanted(self, place: int) -> tuple[Mechanism, int, str]:
         """The entry at a place of the ledger: block by block, mechanism by mechanism."""
-        block, which = divmod(place, self._each)
+        if place < self._before:
+            return self._certificate.before[place]
+        block, which = divmod(place - self._before, self._each)
         first, end = self._blocks.ends(block)
         note = f"{self._title}: steps {first} to {end - 1}"
         return self._certificate.mechanisms[which], end - first, note

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Bool, Float, Int, Num
 
 from exactdp.mechanisms.batches.batch import Sampler
 from exactdp.train.certificate import Certificate
@@ -19,11 +19,11 @@ class Records(NamedTuple):
     """Records with their labels, on the device.
 
     Attributes:
-      x: one record a row; float32.
+      x: one record a row; float32, or whole numbers for tokens.
       y: labels, int32.
     """
 
-    x: Float[Array, "batch ..."]
+    x: Num[Array, "batch ..."]
     y: Int[Array, " batch"]
 
 

@@ -26,7 +26,9 @@ def module(path: str) -> Command:
     return cast(Command, importlib.import_module(path))
 
 
-def add(commands: Any, name: str, command: Command, *, with_flags: bool = True) -> argparse.ArgumentParser:
+def add(
+    commands: Any, name: str, command: Command, *, with_flags: bool = True, text: str = ""
+) -> argparse.ArgumentParser:
     """Adds a sub-command to what `add_subparsers` returned.
 
     Args:
@@ -34,11 +36,12 @@ def add(commands: Any, name: str, command: Command, *, with_flags: bool = True) 
       name: of the sub-command.
       command: its module.
       with_flags: whether its flags are added.
+      text: one line on it; the module's own by default.
     """
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
-        help=command.HELP,
-        description=command.HELP,
+        help=text or command.HELP,
+        description=text or command.HELP,
         epilog=f"examples:\n{command.EXAMPLES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -152,7 +152,7 @@ def carry_out(
             write(path, header, rows)
             print(
                 f"{point.split}: {point.series} at {point.x:g}, seed {seed}: accuracy "
-                f"{result.measured:.4f}, epsilon <= {result.epsilon.upper:.4g}",
+                f"{result.measured:.4f}, epsilon <= {float(rows[-1]['epsilon_upper']):.4g}",
                 file=sys.stderr,
                 flush=True,
             )

@@ -89,11 +89,11 @@ def same(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> bool
     return one.keys() == other.keys() and all(one[k].tobytes() == other[k].tobytes() for k in one)
 
 
-def entries(out: Path) -> list[tuple[Any, ...]]:
-    """The ledger but for times and the name of the run."""
+def entries(out: Path, *, after: int = 0) -> list[tuple[Any, ...]]:
+    """The ledger's entries after so many, but for times and the name of the run."""
     return [
         (e.mechanism, e.count, e.threat_model, e.note.split(": ")[1])
-        for e in Ledger.load(out / folder.LEDGER).entries
+        for e in Ledger.load(out / folder.LEDGER).entries[after:]
     ]
 
 

@@ -65,6 +65,11 @@ class Dataset:
         """The shape of one record."""
         return self.x.shape[1:]
 
+    def made_up(self, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Two records of uniform numbers in [0, 1) and their labels: nothing is looked at but the shape."""
+        x = random.random((2, *self.input_shape), np.float32)
+        return x, np.arange(2, dtype=np.int32) % self.num_classes
+
 
 def from_pixels(
     x: Num[np.ndarray, "n ..."],

@@ -7,7 +7,7 @@ import math
 import struct
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import jax.numpy as jnp
 import numpy as np
@@ -52,6 +52,31 @@ def read(path: str | Path, *, shapes: Mapping[str, tuple[int, ...]]) -> dict[str
     return tensors
 
 
+def names(path: str | Path) -> list[str]:
+    """The names of the tensors in a .safetensors file, sorted.
+
+    Raises:
+      ValueError: no such file or another suffix; a file that is damaged or cut short within its header.
+    """
+    file = Path(path)
+    if file.suffix != ".safetensors" or not file.is_file():
+        raise ValueError(f"path must be a .safetensors file, got {file}")
+    try:
+        with file.open("rb") as stream:
+            header, _ = _header(stream, file.stat().st_size)
+            return sorted(name for name in header if name != "__metadata__")
+    except (OSError, TypeError, struct.error, ValueError) as error:
+        raise ValueError(f"path must be a whole .safetensors file, got {file}: {error}") from error
+
+
+def _header(stream: BinaryIO, size: int) -> tuple[Mapping[str, Any], int]:
+    """The header of a file of `size` bytes, and where the tensors begin."""
+    (length,) = struct.unpack("<Q", stream.read(8))
+    if length > min(_HEADER_LIMIT, size):
+        raise ValueError(f"its header would be {length} bytes")
+    return json.loads(stream.read(length)), 8 + length
+
+
 def _from_npz(file: Path, names: list[str]) -> dict[str, np.ndarray]:
     try:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
@@ -64,10 +89,7 @@ def _from_safetensors(file: Path, names: list[str]) -> dict[str, np.ndarray]:
     """Eight bytes of length, a JSON header of types, shapes and places, then the bytes of the tensors."""
     found: dict[str, np.ndarray] = {}
     with file.open("rb") as stream:
-        (length,) = struct.unpack("<Q", stream.read(8))
-        if length > min(_HEADER_LIMIT, file.stat().st_size):
-            raise ValueError(f"its header would be {length} bytes")
-        header = json.loads(stream.read(length))
+        header, begin = _header(stream, file.stat().st_size)
         for name in names:
             if name not in header:
                 continue
@@ -80,7 +102,7 @@ def _from_safetensors(file: Path, names: list[str]) -> dict[str, np.ndarray]:
             first, last = entry["data_offsets"]
             if last - first != math.prod(shape) * kind.itemsize:
                 raise ValueError(f"{name} has {last - first} bytes for shape {shape}")
-            stream.seek(8 + length + first)
+            stream.seek(begin + first)
             content = stream.read(last - first)
             if len(content) != last - first:
                 raise ValueError(f"it ends within {name}")

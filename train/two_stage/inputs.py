@@ -1,0 +1,115 @@
+"""The files that a synthetic table is made of: read and checked before anything is written."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+from exactdp.train.tables import csv_file
+from exactdp.train.tables import schema as schemas
+from exactdp.train.tables.csv_file import RawTable
+from exactdp.train.tables.schema import Column
+from exactdp.train.two_stage.settings import TwoStageSettings
+
+_SPLIT_SEED = 20_241_202
+_FEWEST = 4  # a batch is a quarter of the rows at most, and one row at least
+
+
+@dataclasses.dataclass(frozen=True)
+class Files:
+    """Where to read.
+
+    Attributes:
+      csv: the private table.
+      schema: JSON file with the public domain of some columns, or all; None where none is declared.
+      test: rows to measure on, which are not trained on; None for the held-out share of the private table.
+      first_csv: the public table of stage 1.
+      weights: a folder, or the name of a model hub's repository, with a GPT-2 in the Hugging Face layout.
+    """
+
+    csv: Path
+    schema: Path | None = None
+    test: Path | None = None
+    first_csv: Path | None = None
+    weights: str | None = None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Inputs:
+    """What was read.
+
+    Attributes:
+      private: the rows that are trained on.
+      test: the rows that are measured on; None where there are none.
+      declared: columns whose domain is public.
+      label: name of the label's column, or None.
+      first: the public table of stage 1, or None.
+      digest: of the private table, as private as it is.
+    """
+
+    private: RawTable
+    test: RawTable | None
+    declared: tuple[Column, ...]
+    label: str | None
+    first: RawTable | None
+    digest: str
+
+    @property
+    def num_undeclared(self) -> int:
+        """How many columns' domains are not public."""
+        return len(self.private.names) - len(self.declared)
+
+
+def read(files: Files, settings: TwoStageSettings) -> Inputs:
+    """Reads and checks everything.
+
+    With `holdout`, each row is kept from training by a coin of its own, from a public seed and its place: a
+    row more or less at the end changes no other's.
+
+    Raises:
+      ValueError: a file is missing or damaged, or does not fit the others or the settings. No message holds a
+        cell of the private table.
+    """
+    if (files.first_csv is not None) != (settings.stage_1 == "table"):
+        raise ValueError(
+            f"first_csv must be {'left out' if files.first_csv else 'given'} with first_stage "
+            f"{settings.stage_1}"
+        )
+    raw = csv_file.read(files.csv)
+    for name in settings.drop:
+        if name not in raw.names:
+            raise ValueError(f"drop must be columns of {files.csv}, whose header has no {name!r}")
+    raw = RawTable(raw.table.drop_columns(list(settings.drop)))
+    if not raw.names:
+        raise ValueError("drop must leave a column, got all of them")
+    label = settings.label
+    declared: tuple[Column, ...] = ()
+    if files.schema is not None:
+        found = schemas.read(files.schema)
+        declared, label = found.columns, label or found.label
+    if label is not None and label not in raw.names:
+        raise ValueError(
+            f"label must be a column of {files.csv}, whose header has {len(raw.names)} other names, got "
+            f"{label!r}"
+        )
+    for column in declared:
+        if column.name not in raw.names:
+            raise ValueError(f"schema must be of columns in {files.csv}, whose header has no {column.name!r}")
+    test = None
+    digest = hashlib.sha256(files.csv.read_bytes()).hexdigest()
+    if files.test is not None:
+        test = csv_file.read(files.test)
+        lacking = [name for name in raw.names if name not in test.names]
+        if lacking:
+            raise ValueError(f"test must have the columns of {files.csv}, {files.test} has no {lacking[0]!r}")
+    elif settings.holdout:
+        kept = np.random.default_rng(_SPLIT_SEED).random(raw.num_rows) < settings.holdout
+        if kept.any() and not kept.all():
+            raw, test = raw.select(np.flatnonzero(~kept)), raw.select(np.flatnonzero(kept))
+    if raw.num_rows < _FEWEST:
+        raise ValueError(f"csv must have {_FEWEST} rows at least to train on, got {raw.num_rows}")
+    first = None if files.first_csv is None else csv_file.read(files.first_csv)
+    return Inputs(raw, test, declared, label, first, digest)

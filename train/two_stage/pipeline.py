@@ -1,0 +1,407 @@
+"""A synthetic table from a private one: statistics, stage 1, stage 2, rows, metrics, in one folder.
+
+Each phase leaves a file; a run that was stopped goes on with the first phase whose file is missing.
+
+1. *Statistics.* Announced in the ledger, drawn, written. A crash between the two leaves announced releases of
+   which nothing was written and nobody saw anything: drawing them again releases them once.
+2. *Language.* Tokenizer, length of rows and stage 1's rows follow from the statistics, from public text and
+   from the key.
+3. *Stages.* Runs of the common loop: stage 1 in a folder of its own, stage 2 in this one, behind the
+   statistics in the same ledger.
+4. *Rows* are drawn from the weights and the label's released frequencies; *metrics* compare them with rows
+   that were not trained on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Int
+from tqdm import tqdm
+
+from exactdp import __version__
+from exactdp.accounting.interval import Interval
+from exactdp.accounting.ladder import rung
+from exactdp.accounting.ledger import Ledger
+from exactdp.accounting.threat import ThreatModel
+from exactdp.mechanisms import keys
+from exactdp.train import folder as folders
+from exactdp.train import reservation
+from exactdp.train.interrupt import Interrupted, Watch
+from exactdp.train.state import Parameters
+from exactdp.train.table_metrics.validity import Validity
+from exactdp.train.tables import as_published, csv_file, pseudo
+from exactdp.train.tables import statistics as table_statistics
+from exactdp.train.tables.csv_file import RawTable
+from exactdp.train.tables.statistics import Statistics
+from exactdp.train.tables.template import Template
+from exactdp.train.tables.tokens import RowTokens
+from exactdp.train.two_stage import inputs as table_inputs
+from exactdp.train.two_stage import languages, measured, sampling, stages
+from exactdp.train.two_stage import plan as plans
+from exactdp.train.two_stage.inputs import Files, Inputs
+from exactdp.train.two_stage.language import Language
+from exactdp.train.two_stage.plan import Plan
+from exactdp.train.two_stage.run_folder import (
+    DRAWN,
+    FIRST,
+    METRICS,
+    RESULT,
+    STATISTICS,
+    SYNTHETIC,
+    RunFolder,
+)
+from exactdp.train.two_stage.settings import TwoStageSettings
+
+_PSEUDO, _TEST = 0, 1  # uses of the host's generator
+_NO_NOISE = "stage 2 adds no noise: the weights may give any row away"
+_FREE = {
+    "marginals": "Stage 1 reads rows drawn from released statistics: it costs nothing.",
+    "uniform": "Stage 1 reads rows that are uniform over the domain: it costs nothing.",
+    "table": "Stage 1 reads a public table: it costs nothing.",
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Prepared:
+    """A run that is ready to start; nothing has been written yet.
+
+    Attributes:
+      settings: what was asked for.
+      files: where it was read.
+      inputs: what was read.
+      plan: noise and certificate.
+    """
+
+    settings: TwoStageSettings
+    files: Files
+    inputs: Inputs
+    plan: Plan
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Outcome:
+    """A synthetic table.
+
+    Attributes:
+      rows: how many there are.
+      validity: of all rows that were drawn.
+      epsilon: certified, of all that the ledger holds; None without privacy.
+      delta: at which.
+      threat_model: what epsilon is about.
+      statement: what the certificate covers, and what it does not.
+      end_to_end: whether all that was made of the table is covered.
+      leaks: what was taken from it without noise, one sentence each.
+      metrics: as `Metrics.as_dict`, with perplexities; None where there were no rows to measure on.
+      seconds: this call took.
+      run: the folder.
+    """
+
+    rows: int
+    validity: Validity
+    epsilon: Interval | None
+    delta: float
+    threat_model: ThreatModel
+    statement: str
+    end_to_end: bool
+    leaks: tuple[str, ...]
+    metrics: dict[str, Any] | None
+    seconds: float
+    run: Path
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; infinities are floats."""
+        return {
+            "rows": self.rows,
+            "validity": self.validity.rate,
+            "epsilon": None
+            if self.epsilon is None
+            else {"lower": self.epsilon.lower, "upper": self.epsilon.upper},
+            "delta": self.delta,
+            "end_to_end": self.end_to_end,
+            "leaks": list(self.leaks),
+            "threat_model": self.threat_model.as_dict(),
+            "f1": self._metric("f1"),
+            "auc": self._metric("auc"),
+            "accuracy": self._metric("accuracy"),
+            "hist": self._metric("hist"),
+            "pair": self._metric("pair"),
+            "synthetic": str(self.run / SYNTHETIC),
+            "seconds": self.seconds,
+            "run": str(self.run),
+        }
+
+    def _metric(self, name: str) -> float | None:
+        return None if self.metrics is None else self.metrics[name]["value"]
+
+
+def prepare(settings: TwoStageSettings, files: Files) -> Prepared:
+    """Reads all files and solves for the noise; writes nothing.
+
+    Raises:
+      ValueError: bad input, or a target that cannot be reached.
+      ArithmeticError: no noise could be certified.
+    """
+    found = table_inputs.read(files, settings)
+    made = plans.plan(
+        settings,
+        num_rows=found.private.num_rows,
+        num_columns=len(found.private.names),
+        num_undeclared=found.num_undeclared,
+    )
+    return Prepared(settings, files, found, made)
+
+
+def run(
+    prepared: Prepared,
+    *,
+    out: Path,
+    seed: int | None = None,
+    resume: bool = False,
+    progress: bool = True,
+    announce: Callable[[], None] | None = None,
+) -> Outcome:
+    """Carries a prepared run out, from the start or from where it was stopped.
+
+    Args:
+      prepared: as `prepare` gives it.
+      out: folder of the run.
+      seed: of all randomness but that of the statistics' noise, which is the operating system's; None for the
+        operating system's, or the folder's key. As secret as the table.
+      resume: go on with the run in `out`.
+      progress: whether to show bars on stderr.
+      announce: called once, when nothing is left that could be refused.
+
+    Raises:
+      ValueError: bad input, before any file is touched.
+      OSError: the disk refuses; the run can be resumed.
+      Interrupted: by Ctrl-C; likewise.
+    """
+    start = time.perf_counter()
+    place = RunFolder(out)
+    asked = _asked(prepared)
+    if resume:
+        place.require_same(asked)
+        key = place.key(seed)
+    else:
+        place.require_fresh()
+        key = keys.run_key(seed)
+        place.create(asked, key=key)
+    if announce is not None:
+        announce()
+    return _Run(prepared, place, key, progress).outcome(start)
+
+
+class _Run:
+    """The phases of one call of `run`."""
+
+    def __init__(self, prepared: Prepared, place: RunFolder, key: jax.Array, progress: bool) -> None:
+        self.settings, self.plan, self.inputs = prepared.settings, prepared.plan, prepared.inputs
+        self.files, self.place, self.key, self.progress = prepared.files, place, key, progress
+
+    def outcome(self, start: float) -> Outcome:
+        """All phases that are not done."""
+        found = self._statistics()
+        pseudo_rows = self._pseudo(found)
+        first = None if self.inputs.first is None else _coded(self.inputs.first)
+        language, params = languages.make(
+            self.settings, self.files, found.schema, place=self.place, pseudo=pseudo_rows, first=first
+        )
+        initialise = self._first(language, pseudo_rows, first, params)
+        rows = stages.token_rows(
+            language,
+            rows=csv_file.encode(self.inputs.private, found.schema).codes,
+            others=self._others(found, pseudo_rows),
+        )
+        task, optimiser = stages.second(self.settings, language, self.plan, initialise=initialise)
+        trained = stages.carry_out(
+            task,
+            rows=rows,
+            optimiser=optimiser,
+            num_steps=self.plan.num_steps,
+            delta=self.settings.delta,
+            out=self.place.path,
+            key=self.key,
+            described=self.settings.as_dict(),
+            progress=self.progress,
+        )
+        validity = self._draw(found, language, trained.state.weights)
+        metrics = self._metrics(language, trained.state.weights, rows.x_test, validity)
+        private = self.settings.private
+        result = Outcome(
+            rows=int(self.place.read(DRAWN)["rows"]),
+            validity=validity,
+            epsilon=trained.epsilon if private else None,
+            delta=self.settings.delta,
+            threat_model=self.plan.certificate.threat_model,
+            statement=self.plan.certificate.statement,
+            end_to_end=self.settings.end_to_end,
+            leaks=(*found.leaks, *([] if private else [_NO_NOISE])),
+            metrics=metrics,
+            seconds=time.perf_counter() - start,
+            run=self.place.path,
+        )
+        epsilon = None if result.epsilon is None else rung.encode(result.epsilon)
+        self.place.write(RESULT, result.as_dict() | {"epsilon": epsilon})
+        return result
+
+    def _statistics(self) -> Statistics:
+        path = self.place.path / STATISTICS
+        if not self.place.has(STATISTICS):
+            raw, label, budget = self.inputs.private, self.inputs.label, self.plan.budget
+            if budget is None:
+                found = as_published.exact(raw, label=label)
+            else:
+                certificate = self.plan.certificate
+                with Ledger(
+                    self.place.path / folders.LEDGER, threat_model=certificate.threat_model
+                ) as ledger:
+                    reservation.announce(ledger, certificate)
+                    found = table_statistics.measure(
+                        raw, declared=self.inputs.declared, label=label, budget=budget
+                    )
+            self.place.write(STATISTICS, found.as_dict())
+        return table_statistics.read(path)
+
+    def _pseudo(self, found: Statistics) -> Int[np.ndarray, "rows columns"]:
+        method = "marginals" if found.private else "uniform"
+        if self.settings.stage_1 == "uniform":
+            method = "uniform"
+        return pseudo.draw(
+            found,
+            num_rows=self.settings.first_rows or self.inputs.private.num_rows,
+            method=method,
+            rng=stages.generator(self.key, number=_PSEUDO),
+        )
+
+    def _others(
+        self, found: Statistics, pseudo_rows: Int[np.ndarray, "rows columns"]
+    ) -> Int[np.ndarray, "m columns"]:
+        """What the loss is measured on: held-out rows, or made-up ones where there are none."""
+        if self.inputs.test is None:
+            return pseudo_rows[: measured.FEW]
+        return csv_file.encode(self.inputs.test, found.schema).codes
+
+    def _first(
+        self,
+        language: Language,
+        pseudo_rows: Int[np.ndarray, "rows columns"],
+        first: languages.Coded | None,
+        params: Parameters | None,
+    ) -> stages.Initialise:
+        """Where stage 2 starts."""
+        loaded = language.initialise if params is None else lambda _: jax.tree.map(np.array, params)
+        if self.settings.stage_1 == "none":
+            return loaded
+        if first is None:
+            rows = stages.token_rows(language, rows=pseudo_rows, others=pseudo_rows[: measured.FEW])
+        else:
+            own = dataclasses.replace(
+                language, rows=RowTokens(Template(first.schema, self.settings.order), language.rows.tokenizer)
+            )
+            rows = stages.token_rows(own, rows=first.codes, others=first.codes[: measured.FEW])
+        task, optimiser, steps = stages.first(
+            self.settings, language, rows, initialise=loaded, reason=_FREE[self.settings.stage_1]
+        )
+        found = stages.carry_out(
+            task,
+            rows=rows,
+            optimiser=optimiser,
+            num_steps=steps,
+            delta=self.settings.delta,
+            out=self.place.path / FIRST,
+            key=stages.first_key(self.key),
+            described=self.settings.as_dict(),
+            progress=self.progress,
+        )
+        weights = jax.tree.map(np.asarray, found.state.weights)
+        return lambda _: jax.tree.map(jax.numpy.array, weights)
+
+    def _draw(self, found: Statistics, language: Language, params: Parameters) -> Validity:
+        if self.place.has(SYNTHETIC) and self.place.has(DRAWN):
+            record = self.place.read(DRAWN)
+            return Validity(record["asked"], record["accepted"], record["reasons"])
+        wanted = self.settings.rows or self.inputs.private.num_rows
+
+        def labels(count: int, rng: np.random.Generator) -> Int[np.ndarray, " rows"]:
+            return pseudo.draw_labels(found, num_rows=count, rng=rng)
+
+        with (
+            Watch() as watch,
+            tqdm(total=wanted, disable=not self.progress, unit="row", desc="synthetic rows") as bar,
+        ):
+
+            def told(kept: int) -> None:
+                bar.update(kept - bar.n)
+                if watch.asked:
+                    raise Interrupted(
+                        f"interrupted after {kept} of {wanted} synthetic rows; they are drawn again when "
+                        "resumed"
+                    )
+
+            drawn = sampling.draw(
+                language,
+                params,
+                num_rows=wanted,
+                labels=None if found.schema.label is None else labels,
+                key=self.key,
+                sampling=sampling.Sampling(
+                    self.settings.temperature, self.settings.top_k, self.settings.top_p
+                ),
+                constrained=self.settings.decoder == "grammar",
+                progress=told,
+            )
+        csv_file.write(self.place.path / SYNTHETIC, drawn.codes, found.schema)
+        self.place.write(DRAWN, dataclasses.asdict(drawn.validity) | {"rows": len(drawn.codes)})
+        return drawn.validity
+
+    def _metrics(
+        self, language: Language, params: Parameters, x_test: np.ndarray, validity: Validity
+    ) -> dict[str, Any] | None:
+        if self.inputs.test is None:
+            return None
+        if not self.place.has(METRICS):
+            found = measured.metrics(
+                self.inputs.test,
+                csv_file.read(self.place.path / SYNTHETIC),
+                train=self.inputs.private,
+                label=self.inputs.label,
+                validity=validity,
+            )
+            objective = language.objective(
+                initialise=language.initialise, value_weight=self.settings.value_weight
+            )
+            perplexity = {
+                "value": objective.perplexities(params, x_test),
+                "computed_on": "held-out real rows; not covered by the certificate",
+            }
+            self.place.write(METRICS, found.as_dict() | {"perplexity": perplexity})
+        return self.place.read(METRICS)
+
+
+def _coded(raw: RawTable) -> languages.Coded:
+    """A public table in its own exact domain."""
+    schema = as_published.exact(raw, label=None).schema
+    return languages.Coded(schema, csv_file.encode(raw, schema).codes)
+
+
+def _asked(prepared: Prepared) -> dict[str, Any]:
+    """What a run is resumed under."""
+    files = prepared.files
+    return {
+        "version": __version__,
+        "digest": prepared.inputs.digest,
+        **prepared.settings.as_dict(),
+        "label": prepared.inputs.label,
+        "drop": list(prepared.settings.drop),
+        "schema": [column.as_dict() for column in prepared.inputs.declared],
+        "test": None if files.test is None else str(files.test),
+        "first_csv": None if files.first_csv is None else str(files.first_csv),
+        "weights": files.weights,
+    }

@@ -1,0 +1,150 @@
+"""The two stages as tasks of the common loop."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import numpy as np
+from jaxtyping import Int
+
+from exactdp.mechanisms import keys
+from exactdp.train import dpsgd, folder, loop, nonprivate
+from exactdp.train.optimiser import Optimiser
+from exactdp.train.state import Parameters
+from exactdp.train.task import Task
+from exactdp.train.two_stage import plan as plans
+from exactdp.train.two_stage.language import Language
+from exactdp.train.two_stage.plan import Plan
+from exactdp.train.two_stage.rows import TokenRows
+from exactdp.train.two_stage.settings import TwoStageSettings
+
+_WEIGHT_DECAY = 0.01  # of torch's AdamW, with which the released code trains
+
+Initialise = Callable[[jax.Array], Parameters]
+
+PUBLISHED_END = 6_650 / 9_660
+"""Share of the steps after which the released scheduler's rate is 0 (Adult; released code and logs)."""
+
+
+def carry_out(
+    task: Task,
+    *,
+    rows: TokenRows,
+    optimiser: Optimiser,
+    num_steps: int,
+    delta: float,
+    out: Path,
+    key: jax.Array,
+    described: dict[str, object],
+    progress: bool,
+) -> loop.Result:
+    """A stage on the loop: begun, or gone on with where its folder holds a run.
+
+    Args:
+      task: of the stage.
+      rows: trained on, and measured on.
+      optimiser: makes the updates.
+      num_steps: of the stage.
+      delta: at which epsilon is reported.
+      out: folder of the stage.
+      key: its run key.
+      described: what a resumed run must have in common.
+      progress: whether to show a bar.
+
+    Raises:
+      ValueError, OSError, Interrupted: as `loop.run`.
+    """
+    options = loop.Options(num_steps=num_steps, delta=delta, optimiser=optimiser, progress=progress)
+    return loop.run(
+        task,
+        data=rows,
+        options=options,
+        out=out,
+        key=key,
+        resume=(out / folder.RUN).is_file(),
+        settings=described,
+    )
+
+
+def first(
+    settings: TwoStageSettings, language: Language, rows: TokenRows, *, initialise: Initialise, reason: str
+) -> tuple[Task, Optimiser, int]:
+    """Stage 1: the mean loss over all tokens of rows that hold nothing private.
+
+    Args:
+      settings: its steps and learning rate.
+      language: the model.
+      rows: public, or drawn from released statistics.
+      initialise: where it starts.
+      reason: what they are, in a sentence.
+    """
+    sampler, steps = plans.sampler(
+        settings, num_rows=len(rows.x), epochs=plans.FIRST_EPOCHS, num_steps=settings.first_steps
+    )
+    objective = language.objective(initialise=initialise, value_weight=None)
+    task = nonprivate.task(objective, certificate=plans.free(reason=reason), sampler=sampler)
+    optimiser = Optimiser("adamw", settings.first_learning_rate, "linear", weight_decay=_WEIGHT_DECAY)
+    return dataclasses.replace(task, name="two_stage, stage 1"), optimiser, steps
+
+
+def second(
+    settings: TwoStageSettings, language: Language, plan: Plan, *, initialise: Initialise
+) -> tuple[Task, Optimiser]:
+    """Stage 2: DP-SGD on the private rows, or plain training without privacy.
+
+    Args:
+      settings: clip norm, learning rate and weights of the loss.
+      language: the model.
+      plan: noise and certificate.
+      initialise: where it starts.
+    """
+    objective = language.objective(initialise=initialise, value_weight=settings.value_weight)
+    if plan.noise is None:
+        task = nonprivate.task(objective, certificate=plan.certificate, sampler=plan.sampler)
+    else:
+        task = dpsgd.task(
+            objective,
+            certificate=plan.certificate,
+            sampler=plan.sampler,
+            noise_multiplier=plan.noise,
+            clip_norm=settings.clip_norm,
+            expected_batch_size=plan.sampler.expected_size,
+        )
+    end = PUBLISHED_END if settings.as_published else 1.0
+    optimiser = Optimiser(
+        "adamw", settings.learning_rate, "linear", weight_decay=_WEIGHT_DECAY, decay_end=end
+    )
+    return dataclasses.replace(task, name="two_stage"), optimiser
+
+
+def first_key(key: jax.Array) -> jax.Array:
+    """Run key of stage 1."""
+    return keys.step_key(key, step=0, purpose="first_stage")
+
+
+def generator(key: jax.Array, *, number: int) -> np.random.Generator:
+    """A NumPy generator for what is drawn on the host, from the run key.
+
+    Args:
+      key: the run key.
+      number: of the use.
+    """
+    words = jax.random.key_data(keys.step_key(key, step=number, purpose="statistics"))
+    return np.random.default_rng([int(word) for word in words])
+
+
+def token_rows(
+    language: Language, *, rows: Int[np.ndarray, "rows columns"], others: Int[np.ndarray, "m columns"]
+) -> TokenRows:
+    """Rows of the schema as tokens, with those that the loss is measured on.
+
+    Args:
+      language: the model.
+      rows: trained on.
+      others: measured on. The loss on them is written to the metrics: no row that is trained on.
+    """
+    encoded = language.encoded(rows), language.encoded(others)
+    return TokenRows(*encoded, language.config.vocabulary, "table")
