@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from decimal import Decimal
 from typing import Any
 
@@ -11,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute
 from jaxtyping import Bool, Int
 
-from exactdp.train.tables.schema import MISSING, Column, Schema
+from exactdp.train.tables.schema import MISSING, NUMBER, Column, Schema
 
 # Its functions are made at import, and untyped.
 _compute: Any = pyarrow.compute
 
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 # The plain ones among them, and in plain spaces: these are computed in int64.
 _PLAIN = r"^ *(?P<sign>[+-]?)0*(?P<whole>[0-9]{1,15})(?:\.(?P<fraction>[0-9]{0,18}))? *$"
 _PLACES = 18
@@ -90,7 +88,7 @@ def require_columns(codes: Int[np.ndarray, "rows columns"], schema: Schema) -> N
 
 def is_number(text: str) -> bool:
     """Whether a cell holds a number, in or outside any domain."""
-    return _NUMBER.fullmatch(text.strip()) is not None
+    return NUMBER.fullmatch(text.strip()) is not None
 
 
 def _each(column: Column, distinct: list[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -29,7 +29,8 @@ KINDS = ("category", "integer", "float")
 
 _LARGEST_CODE = 10**15  # codes are exact in float64, and so are their differences
 _MOST_DECIMALS = 12
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+"""What a cell of a number looks like, spaces around it aside."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +60,8 @@ class Column:
 
     def __post_init__(self) -> None:
         where = f"column {self.name!r}"
-        if not self.name:
-            raise ValueError("name of a column must not be empty, got ''")
+        if not self.name or _unwritable(self.name):
+            raise ValueError(f"name of a column must be a text that a file can hold, got {self.name!r}")
         validate.one_of(f"{where}: kind", self.kind, KINDS)
         # As a user's JSON file may have it.
         if self.missing not in (True, False):
@@ -81,8 +82,10 @@ class Column:
         for name in ("minimum", "maximum"):
             if getattr(self, name) is not None:
                 raise ValueError(f"{where}: {name} must be left out for a category")
-        if any(type(value) is not str or not value for value in self.values):
-            raise ValueError(f"{where}: values must be texts that are not empty (see missing)")
+        if any(type(value) is not str or not value or _unwritable(value) for value in self.values):
+            raise ValueError(
+                f"{where}: values must be texts that a file can hold and that are not empty (see missing)"
+            )
         if len(set(self.values)) < len(self.values):
             raise ValueError(f"{where}: values must be all different, got one twice")
         if not self.values and not self.missing:
@@ -149,7 +152,7 @@ class Column:
         text = text.strip()
         if not text:
             return MISSING if self.missing else None
-        if self.kind == "category" or not _NUMBER.fullmatch(text):
+        if self.kind == "category" or not NUMBER.fullmatch(text):
             return None
         scaled = Decimal(text).scaleb(self.decimals)
         if abs(scaled) > _LARGEST_CODE or (self.kind == "integer" and scaled != scaled.to_integral_value()):
@@ -172,6 +175,11 @@ class Column:
             return found | {"values": list(self.values)}
         ends = {"minimum": self.text(self.low), "maximum": self.text(self.high)}
         return found | ends | ({"decimals": self.decimals} if self.kind == "float" else {})
+
+
+def _unwritable(text: str) -> bool:
+    """Whether no UTF-8 file has the text: NUL, or half of a surrogate pair."""
+    return "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text if letter > "\x7f")
 
 
 def column(record: Any) -> Column:
@@ -201,7 +209,7 @@ def column(record: Any) -> Column:
 
 def _end(name: str, value: Any, decimals: int) -> int:
     text = str(value).strip()
-    if isinstance(value, bool) or not _NUMBER.fullmatch(text):
+    if isinstance(value, bool) or not NUMBER.fullmatch(text):
         raise ValueError(f"{name} must be a number, got {value!r}")
     scaled = Decimal(text).scaleb(decimals)
     if abs(scaled) > _LARGEST_CODE or scaled != scaled.to_integral_value():

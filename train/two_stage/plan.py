@@ -60,8 +60,7 @@ def plan(settings: TwoStageSettings, *, num_rows: int, num_columns: int, num_und
       ValueError: no noise reaches the target.
       ArithmeticError: no value could be certified.
     """
-    made = sampler(settings, num_rows=num_rows, epochs=EPOCHS, num_steps=settings.num_steps)
-    poisson, steps = made
+    poisson, steps = sampler(settings, num_rows=num_rows)
     if settings.epsilon is None:
         return Plan(certificates.nonprivate(sampler=poisson), poisson, steps, None, None)
     if settings.as_published:
@@ -135,19 +134,15 @@ def free(*, reason: str) -> Certificate:
     )
 
 
-def sampler(
-    settings: TwoStageSettings, *, num_rows: int, epochs: int, num_steps: int | None
-) -> tuple[Poisson, int]:
-    """Poisson batches of the expected size, and the number of steps.
+def sampler(settings: TwoStageSettings, *, num_rows: int) -> tuple[Poisson, int]:
+    """Poisson batches of the expected size, and the number of steps of stage 2.
 
     Args:
-      settings: batch size and delta.
+      settings: batch size, steps and delta.
       num_rows: n >= 4.
-      epochs: passes over the rows where `num_steps` is None.
-      num_steps: of the stage.
     """
     q = min(settings.batch_size / num_rows, 0.25)
-    steps = math.ceil(epochs / q) if num_steps is None else int(num_steps)
+    steps = math.ceil(EPOCHS / q) if settings.num_steps is None else int(settings.num_steps)
     capacity = truncated.capacity_for(
         num_rows,
         sampling_probability=q,

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Int
 
 from exactdp.mechanisms import keys
+from exactdp.mechanisms.batches.shuffled import Shuffled
 from exactdp.train import dpsgd, folder, loop, nonprivate
 from exactdp.train.gpt2 import lora
 from exactdp.train.gpt2 import model as gpt2
@@ -85,13 +86,13 @@ def first(
       initialise: where it starts.
       reason: what they are, in a sentence.
     """
-    sampler, steps = plans.sampler(
-        settings, num_rows=len(rows.x), epochs=plans.FIRST_EPOCHS, num_steps=settings.first_steps
-    )
+    # Nothing is private here, so that batches need no coins, and no room for large ones.
+    sampler = Shuffled(len(rows.x), min(int(settings.batch_size), len(rows.x)))
+    steps = plans.FIRST_EPOCHS * sampler.num_batches if settings.first_steps is None else settings.first_steps
     objective = language.objective(start=initialise, value_weight=None)
     task = nonprivate.task(objective, certificate=plans.free(reason=reason), sampler=sampler)
     optimiser = Optimiser("adamw", settings.first_learning_rate, "linear", weight_decay=_WEIGHT_DECAY)
-    return dataclasses.replace(task, name="two_stage, stage 1"), optimiser, steps
+    return dataclasses.replace(task, name="two_stage, stage 1"), optimiser, int(steps)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

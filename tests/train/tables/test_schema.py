@@ -90,6 +90,8 @@ BAD: list[tuple[Any, str]] = [
     ({"columns": [{"name": "a", "kind": "category", "values": ["x"], "minimum": 1}]}, "left out"),
     ({"columns": [{"name": "a", "kind": "category", "values": ["x"], "max": 1}]}, "known properties"),
     ({"columns": [{"name": "a", "kind": "category", "values": ["x"]}] * 2}, "'a' twice"),
+    ({"columns": [{"name": "a", "kind": "category", "values": ["\ud800"]}]}, "a file can hold"),
+    ({"columns": [{"name": "a\0", "kind": "category", "values": ["x"]}]}, "a file can hold"),
     ({"columns": [{"name": "a", "kind": "category", "values": ["x"]}], "label": "b"}, "label"),
 ]
 

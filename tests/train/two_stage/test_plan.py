@@ -81,9 +81,8 @@ def test_without_privacy_nothing_is_certified() -> None:
 
 
 def test_steps_and_batches() -> None:
-    settings = TwoStageSettings(epsilon=1.0, batch_size=256)
-    sampler, steps = plans.sampler(settings, num_rows=100, epochs=10, num_steps=None)
+    sampler, steps = plans.sampler(TwoStageSettings(epsilon=1.0, batch_size=256), num_rows=100)
     assert sampler.sampling_probability == 0.25
     assert steps == 40
-    assert plans.sampler(settings, num_rows=5120, epochs=5, num_steps=None)[1] == 100
-    assert plans.sampler(settings, num_rows=5120, epochs=5, num_steps=7)[1] == 7
+    assert plans.sampler(TwoStageSettings(epsilon=1.0), num_rows=5120)[1] == 200
+    assert plans.sampler(TwoStageSettings(epsilon=1.0, num_steps=7), num_rows=5120)[1] == 7
