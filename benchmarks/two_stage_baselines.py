@@ -146,7 +146,9 @@ def run() -> None:
     flags.DEFINE_integer("rows", None, "Rows to draw; as many as there are training rows.", lower_bound=1)
     flags.DEFINE_integer("bins", 32, "Bins of a number, for AIM and MST.", lower_bound=1)
     flags.DEFINE_integer("epochs", 300, "Epochs of the networks, at most.", lower_bound=1)
-    flags.DEFINE_integer("rounds", None, "Rounds of AIM; the package's 16 a column.", lower_bound=1)
+    flags.DEFINE_integer(
+        "rounds", None, "Rounds of AIM, one a column at least; the package's 16.", lower_bound=1
+    )
     flags.DEFINE_integer("seed", 1, "Of what can be seeded.", lower_bound=0)
     flags.DEFINE_float("timeout", None, "Seconds after which a baseline is ended.", lower_bound=0.0)
     app.run(main)

@@ -97,7 +97,8 @@ def run(
       seed: of what can be seeded; OpenDP's noise, in AIM and MST, cannot.
       bins: of a number, for AIM and MST.
       epochs: of the networks, at most.
-      rounds: of AIM, which splits its budget over them; None for the package's 16 a column.
+      rounds: of AIM, which splits its budget over them, as many as columns at least, for it measures each of
+        them first; None for the package's 16 a column.
       timeout: seconds after which it is ended, with the status "error".
 
     Raises:
@@ -116,7 +117,7 @@ def run(
         "rows": validate.count("rows", rows, minimum=1),
         "seed": validate.count("seed", seed),
         "epochs": validate.count("epochs", epochs, minimum=1),
-        "rounds": None if rounds is None else validate.count("rounds", rounds, minimum=1),
+        "rounds": None if rounds is None else validate.count("rounds", rounds, minimum=len(schema.columns)),
     }
     # A directory for its owner alone, gone afterwards: the rows are private.
     with tempfile.TemporaryDirectory() as folder:

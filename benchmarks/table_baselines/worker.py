@@ -67,8 +67,6 @@ def _categories(request: dict[str, Any], data: np.ndarray) -> Answer:
         made.append(one)
     budget = {"epsilon": float(request["epsilon"]), "delta": float(request["delta"])}
     if request["method"] == "aim":
-        # In float32 its probabilities may not add up to 1 as closely as NumPy's sampler asks.
-        _module("jax").config.update("jax_enable_x64", True)
         model = _module("snsynth.aim").AIMSynthesizer(rounds=request["rounds"], **budget)
     else:
         model = _module("snsynth.mst").MSTSynthesizer(**budget)

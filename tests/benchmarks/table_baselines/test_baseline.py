@@ -119,7 +119,7 @@ def test_a_process_that_dies_or_lingers_is_reported(tmp_path: Path) -> None:
         ({"epsilon": 0.0}, "epsilon must be finite and > 0"),
         ({"delta": 0.0}, r"delta must be in \(0, 1\)"),
         ({"rows": 0}, "rows must be a whole number >= 1"),
-        ({"rounds": 0}, "rounds must be a whole number >= 1"),
+        ({"rounds": 5}, "rounds must be a whole number >= 6, got 5"),
     ],
 )
 def test_arguments_are_checked_first(change: dict[str, object], message: str) -> None:
