@@ -3,8 +3,9 @@
 Both draw by temperature and top-k from models with random weights, as time does not depend on them. A row is
 of a fixed number of tokens, prompt included, and no row stops early. "automaton" draws each token from a few
 candidates, as tables with a grammar do, in place of top-k. All run on one thread of one core, compiled
-and warmed, taking turns, transformers in a process of its own. A turn is two runs, of which the second is timed by
-the processor's clock for the process; the figures are medians. Each side is compared at its own best batch.
+and warmed, taking turns, transformers in a process of its own. A turn is two runs, of which the second is
+timed by the processor's clock for the process; the figures are medians. Each side is compared at its own best
+batch.
 
 Command:       python -m exactdp.benchmarks.two_stage_generation_speed --out speed --peers_python PYTHON
 Expected time: about three minutes on an idle core.
@@ -141,7 +142,8 @@ def verdict(rows: Sequence[Row]) -> list[str]:
             ratio = best[library] / best[PEER]
             reached = "reached" if ratio >= TARGET else "missed"
             lines.append(
-                f"{name}: {library} {ratio:.1f} times the rows a second of {PEER}, aimed at {TARGET:g}: {reached}"
+                f"{name}: {library} {ratio:.1f} times the rows a second of {PEER}, "
+                f"aimed at {TARGET:g}: {reached}"
             )
     return lines
 
