@@ -28,6 +28,7 @@ PACKAGES = {
     "opacus": ("opacus", "torch"),
     "jax-privacy": ("jax_privacy", "jax", "flax", "optax"),
     "torch": ("torch",),
+    "transformers": ("transformers", "torch"),
 }
 
 
@@ -89,10 +90,17 @@ def _torch(case: str, records: int | None) -> Steps:
     return {name: (step, lambda: (0, 0)) for name, step in sampler.steps(case).items()}
 
 
+def _transformers(case: str, records: int | None) -> Steps:
+    del records
+    generation: Any = beside("torch_generation")
+    return {name: (step, lambda: (0, 0)) for name, step in generation.steps(case).items()}
+
+
 _BUILDERS: dict[str, Callable[[str, int | None], Steps]] = {
     "opacus": _opacus,
     "jax-privacy": _jax_privacy,
     "torch": _torch,
+    "transformers": _transformers,
 }
 
 

@@ -19,8 +19,9 @@ class Peer:
 
     Args:
       python: interpreter that has the library; None where there is none.
-      library: opacus or jax-privacy for a training step, torch for the Dirichlet sampler.
-      case: the model, or the size and concentration.
+      library: opacus or jax-privacy for a training step, torch for the Dirichlet sampler, transformers for
+        generation.
+      case: the model, the size and concentration, or JSON with the model and what is generated.
       records: batch size; None for the usual one.
       worker: the script that the process runs.
 

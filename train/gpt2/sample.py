@@ -57,19 +57,28 @@ def _largest(
 ) -> Float[Array, "rows choices"]:
     """The fewest largest weights in [0, 1] whose sizes add up to `wanted`; 0 for the others.
 
-    Without sorting: bisection on the bits of a float, whose order is that of the numbers.
+    Without sorting: bisection on the bits of a float, whose order is that of the numbers. It ends early where
+    the sizes are exactly as wanted for all rows, as numbers of choices soon are.
     """
     bits = jax.lax.bitcast_convert_type(weights, jnp.int32)
     rows = weights.shape[0]
 
-    def halved(_: int, limits: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = limits
-        middle = low + (high - low) // 2
-        enough = jnp.sum(jnp.where(bits >= middle[:, None], sizes, 0.0), axis=1) >= wanted
-        return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
+    def going_on(state: tuple[Array, Array, Array]) -> Array:
+        low, high, exact = state
+        return jnp.any((high - low > 1) & ~exact)
 
-    ends = (jnp.zeros((rows,), jnp.int32), jnp.full((rows,), _ONE + 1, jnp.int32))
-    threshold = jax.lax.fori_loop(0, _ONE.bit_length(), halved, ends)[0]
+    def halved(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        low, high, exact = state
+        middle = low + (high - low) // 2
+        total = jnp.sum(jnp.where(bits >= middle[:, None], sizes, 0.0), axis=1)
+        enough = (total >= wanted) & ~exact
+        low = jnp.where(enough, middle, low)
+        high = jnp.where(enough | exact, high, middle)
+        return low, high, exact | (total == wanted)
+
+    low = jnp.zeros((rows,), jnp.int32)
+    ends = (low, jnp.full_like(low, _ONE + 1), jnp.zeros((rows,), bool))
+    threshold = jax.lax.while_loop(going_on, halved, ends)[0]
     return jnp.where(bits >= threshold[:, None], weights, 0.0)
 
 

@@ -32,7 +32,8 @@ LENGTHS = np.array([4, 2, 1, 3])
 def texts(**settings: Any) -> np.ndarray:
     """Generated with the defaults of these tests."""
     chosen: dict[str, Any] = {
-        "prompts": PROMPTS, "prompt_lengths": LENGTHS, "max_tokens": 20, "key": KEY, "temperature": 1.0, "end": END,
+        "prompts": PROMPTS, "prompt_lengths": LENGTHS, "max_tokens": 20, "key": KEY, "temperature": 1.0,
+        "end": END,
     }  # fmt: skip
     return np.asarray(generate(GRAPH, PARAMS, **{**chosen, **settings}))
 
