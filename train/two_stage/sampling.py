@@ -18,7 +18,8 @@ from exactdp.train.table_metrics.validity import Validity
 from exactdp.train.tables.template import REASONS
 from exactdp.train.two_stage.language import Language
 
-_BATCH = 512
+_BATCH = {"cpu": 64}  # beyond, a CPU waits for the cache of keys and values
+_LARGE_BATCH = 512
 _MOST_ATTEMPTS = 20  # batches for each one that would do, were every row valid
 
 
@@ -76,7 +77,7 @@ def draw(
       params: its weights.
       num_rows: wanted, >= 1.
       labels: draws codes of the label by its released frequencies; None without a label.
-      key: a typed key; a batch's rows are functions of it and the batch's number.
+      key: a typed key; a row is a function of it, its label and its number, but for rounding.
       sampling: temperature and the like.
       constrained: write rows of the domain only, rather than reject others.
       progress: told how many rows there are after each batch.
@@ -89,29 +90,31 @@ def draw(
     if constrained:
         automaton = language.grammar.automaton
         most_tokens = min(max(most_tokens, language.grammar.longest), language.config.positions)
+    size = _BATCH.get(jax.default_backend(), _LARGE_BATCH)
     random = np.random.default_rng([int(word) for word in jax.random.key_data(key)])
     found: list[np.ndarray] = []
     kept, validity = 0, Validity(0, 0, dict.fromkeys(REASONS, 0))
-    most = _MOST_ATTEMPTS * -(-num_rows // _BATCH)
+    most = _MOST_ATTEMPTS * -(-num_rows // size)
     for number in range(most):
-        drawn = None if labels is None else labels(_BATCH, random)
-        prompts, lengths, states = _prompts(language, drawn, automaton)
+        drawn = None if labels is None else labels(size, random)
+        prompts, lengths, states = _prompts(language, drawn, automaton, size)
         rows = generate(
             language.graph,
             params,
             prompts=prompts,
             prompt_lengths=lengths,
             max_tokens=most_tokens,
-            key=keys.step_key(key, step=number, purpose="sample"),
+            key=keys.step_key(key, step=0, purpose="sample"),
             temperature=sampling.temperature,
             end=language.tokenizer.end,
             top_k=sampling.top_k,
             top_p=None if sampling.top_p == 1.0 else sampling.top_p,
             automaton=automaton,
             states=states,
+            numbers=size * number + np.arange(size),
         )
         parsed = language.template.parse_rows(language.rows.texts(np.asarray(rows)))
-        validity += Validity(_BATCH, len(parsed.codes), parsed.reasons)
+        validity += Validity(size, len(parsed.codes), parsed.reasons)
         found.append(parsed.codes)
         kept += len(parsed.codes)
         progress(min(kept, num_rows))
@@ -121,12 +124,12 @@ def draw(
 
 
 def _prompts(
-    language: Language, labels: Int[np.ndarray, " rows"] | None, automaton: Automaton | None
+    language: Language, labels: Int[np.ndarray, " rows"] | None, automaton: Automaton | None, size: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """The prompt of each row, its length, and the state that it leads to."""
     if labels is None:
         texts = [(language.tokenizer.end,)]
-        places = np.zeros(_BATCH, np.int64)
+        places = np.zeros(size, np.int64)
     else:
         distinct, places = np.unique(labels, return_inverse=True)
         texts = [language.rows.prompt(int(code)) for code in distinct]
