@@ -16,6 +16,7 @@ EXAMPLES = """\
   exactdp ladder feature --json
   exactdp ladder feature --run runs/feature
   exactdp ladder two_stage
+  exactdp ladder two_stage --run runs/table
   exactdp ladder dirichlet --audit weights.json"""
 _HELP = {
     "dataset": "the paper's data set whose sampling rate and steps are used",
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--run",
         type=flags.directory,
         metavar="DIR",
-        help="feature: the folder of a run, whose parameters are taken and whose certifying rung is marked",
+        help="feature, two_stage: folder of a run, whose parameters are taken and certifying rung is marked",
     )
     parser.add_argument(
         "--audit",
@@ -74,9 +75,10 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
         parameters = {**ladders.defaults(arguments.paper), **given}
     else:
         with extras.needed("train", to="read a run"):
-            from exactdp.benchmarks.curves import run_ladder
+            from exactdp.benchmarks.curves import run_ladder, two_stage_run
 
-            found = run_ladder.of_run(arguments.run)
+            of_paper = {"feature": run_ladder.of_run, "two_stage": two_stage_run.of_run}
+            found = of_paper[arguments.paper](arguments.run)
         rungs, parameters = list(found.rungs), found.parameters
         of_run = {
             "run": arguments.run,
@@ -106,7 +108,7 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
 
 
 def _require_run_alone(arguments: argparse.Namespace, given: Mapping[str, Any]) -> None:
-    if arguments.paper != "feature":
+    if arguments.paper not in ("feature", "two_stage"):
         raise ValueError(f"run must be left out for {arguments.paper}, got {arguments.run}")
     for name, value in given.items():
         raise ValueError(f"{name} must be left out beside run, which has its own, got {value}")
