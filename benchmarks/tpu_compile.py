@@ -91,6 +91,7 @@ def main(argv: Sequence[str]) -> None:
             steps.Case(method, model, given.capacity, given.records, not given.float32)
             for method in given.methods
             for model in given.models
+            if steps.fits(method, model)
         ]
     except ValueError as error:
         raise app.UsageError(str(error)) from None

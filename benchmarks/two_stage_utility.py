@@ -140,7 +140,8 @@ def _title(header: Mapping[str, object]) -> str:
     rows = "all" if header["train_rows"] == 0 else header["train_rows"]
     return (
         f"{header['paper']} · {header['dataset']}, {rows} training rows, {header['model']} GPT-2, "
-        f"{header['first_steps']} + {header['num_steps']} steps of {header['batch_size']} rows, "
+        f"{header['first_steps']} steps of {header['first_batch_size']} and {header['num_steps']} of "
+        f"{header['batch_size']} rows, "
         f"$\\delta$ = {header['delta']:g}, {header['num_seeds']} seeds"
     )
 
@@ -294,7 +295,8 @@ def run() -> None:
         "test_rows": "Test rows, 0 for all.",
         "first_steps": "Steps of stage 1.",
         "num_steps": "Steps of stage 2.",
-        "batch_size": "Expected rows of a batch.",
+        "batch_size": "Expected rows of a batch of stage 2.",
+        "first_batch_size": "Rows of a batch of stage 1.",
         "rows": "Synthetic rows, 0 for as many as are trained on.",
         "num_seeds": "Runs of each point.",
     }.items():

@@ -61,7 +61,10 @@ _SETTINGS: Mapping[str, Flag] = {
     "first_rows": Flag("rows of the pseudo table (as many as are trained on)", number),
     "first_steps": Flag("steps of stage 1 (five passes)", number),
     "num_steps": Flag("steps of stage 2 (ten passes)", number),
-    "batch_size": Flag(f"expected ({_D.batch_size}; a quarter of the rows at most)", number, _D.batch_size),
+    "batch_size": Flag(
+        f"expected, of stage 2 ({_D.batch_size}; a quarter of the rows at most)", number, _D.batch_size
+    ),
+    "first_batch_size": Flag(f"of stage 1 ({_D.first_batch_size})", number, _D.first_batch_size),
     "clip_norm": Flag(f"of a row's gradient ({_D.clip_norm:g})", float, _D.clip_norm),
     "learning_rate": Flag(f"of stage 2 ({_D.learning_rate:g})", float, _D.learning_rate),
     "first_learning_rate": Flag(f"of stage 1 ({_D.first_learning_rate:g})", float, _D.first_learning_rate),
@@ -78,9 +81,10 @@ _SETTINGS: Mapping[str, Flag] = {
     ),
 }
 _RUN: Mapping[str, Flag] = {
+    "devices": Flag("devices that share a batch (1)", number, 1),
     "seed": Flag(
         "of all randomness but the statistics' noise, in [0, 2^64) (from the operating system)", number
-    )
+    ),
 }
 _SWITCHES: Mapping[str, str] = {
     "nonprivate": "train without privacy, on exact statistics; instead of --epsilon",
@@ -137,7 +141,12 @@ def _run(arguments: argparse.Namespace, settings: TwoStageSettings, out: str) ->
         print("\n".join(_opening(prepared)), file=sys.stderr, flush=True)
 
     outcome = pipeline.run(
-        prepared, out=Path(out), seed=arguments.seed, resume=arguments.resume, announce=announce
+        prepared,
+        out=Path(out),
+        seed=arguments.seed,
+        resume=arguments.resume,
+        devices=arguments.devices,
+        announce=announce,
     )
     return outcome, reports.write(outcome, title=arguments.csv.name)
 

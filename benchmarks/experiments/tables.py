@@ -65,7 +65,8 @@ class Size:
       test_rows: 0 for all.
       first_steps: of stage 1.
       num_steps: of stage 2.
-      batch_size: expected, of both.
+      batch_size: expected, of stage 2.
+      first_batch_size: of stage 1.
       rows: synthetic rows; 0 for as many as are trained on.
       num_seeds: runs of each point, with the seeds 0, 1, ...
       delta: in (0, 1).
@@ -78,9 +79,10 @@ class Size:
     model: str = "tiny"
     train_rows: int = 0
     test_rows: int = 0
-    first_steps: int = 400
-    num_steps: int = 400
-    batch_size: int = 256
+    first_steps: int = 2000
+    num_steps: int = 60
+    batch_size: int = 1024
+    first_batch_size: int = 32
     rows: int = 0
     num_seeds: int = 3
     delta: float = 1e-5
@@ -99,6 +101,7 @@ class Size:
             "first_steps": self.first_steps,
             "num_steps": self.num_steps,
             "batch_size": self.batch_size,
+            "first_batch_size": self.first_batch_size,
             "rows": self.rows or None,
         }
         return TwoStageSettings(**(own | given))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -26,9 +27,14 @@ from exactdp.train import state as states
 from exactdp.train import step as steps
 from exactdp.train.classification import Classification
 from exactdp.train.feature_settings import FeatureSettings
+from exactdp.train.gpt2 import config as configs
+from exactdp.train.gpt2 import model as gpt2
+from exactdp.train.gpt2.config import Config
 from exactdp.train.network import Network
 from exactdp.train.optimiser import Optimiser
+from exactdp.train.tables import tokens
 from exactdp.train.task import Records, Task
+from exactdp.train.two_stage.objective import RowObjective
 
 METHODS = ("nonprivate", "dpsgd", "label_public", "feature", "gaussian_features", "dirichlet")
 MODELS: dict[str, tuple[int, ...]] = {
@@ -37,8 +43,18 @@ MODELS: dict[str, tuple[int, ...]] = {
     "cnn": (28, 28, 1),
     "wrn-16-4": (32, 32, 3),
     "vit-tiny": (32, 32, 3),
+    "gpt-tiny": (96,),
+    "gpt2": (128,),
 }
-"""Models, each with the shape of its records."""
+"""Models, each with the shape of its records; of language models, tokens."""
+
+LANGUAGE: dict[str, Config] = {
+    "gpt-tiny": configs.named("tiny", vocabulary=1024, positions=96),
+    "gpt2": configs.named("gpt2"),
+}
+"""Models of a table's rows, with their sizes."""
+
+LANGUAGE_METHODS = ("nonprivate", "dpsgd")
 
 NUM_CLASSES = 10
 _CLIP_NORM, _NOISE_MULTIPLIER = 1.0, 1.0
@@ -71,14 +87,20 @@ class Case:
     def __post_init__(self) -> None:
         validate.one_of("method", self.method, METHODS)
         validate.one_of("model", self.model, MODELS)
+        if not fits(self.method, self.model):
+            raise ValueError(
+                f"method must be one of {', '.join(LANGUAGE_METHODS)} for {self.model}, got {self.method}"
+            )
         validate.count("capacity", self.capacity, 2)
         validate.count("num_records", self.num_records, self.capacity)
 
     def task(self) -> Task:
         """The method on the model, for a data set of `num_records` records."""
-        network = Network(self.model, MODELS[self.model], NUM_CLASSES, self.bfloat16)
         expected = 0.8 * self.capacity
         sampler = Poisson(self.num_records, expected / self.num_records, self.capacity)
+        if self.model in LANGUAGE:
+            return self._of_rows(sampler, expected)
+        network = Network(self.model, MODELS[self.model], NUM_CLASSES, self.bfloat16)
         if self.method == "nonprivate":
             return nonprivate.task(
                 Classification(network), certificate=certificates.nonprivate(sampler=sampler), sampler=sampler
@@ -124,6 +146,35 @@ class Case:
             **common,
         )
 
+    def _of_rows(self, sampler: Poisson, expected: float) -> Task:
+        """Stage 2 of a synthetic table, with the loss of its rows."""
+        config, dtype = LANGUAGE[self.model], jnp.bfloat16 if self.bfloat16 else jnp.float32
+        graph, _ = gpt2.abstract(config, dtype=dtype)
+        objective = RowObjective(
+            MODELS[self.model][0],
+            lambda key: gpt2.build(config, key=key, dtype=dtype)[1],
+            lambda params, rows: gpt2.logits(graph, params, rows),
+            functools.partial(tokens.classes, is_token=1, comma_token=2, end=0),
+            value_weight=0.65,
+        )
+        if self.method == "nonprivate":
+            return nonprivate.task(
+                objective, certificate=certificates.nonprivate(sampler=sampler), sampler=sampler
+            )
+        return dpsgd.task(
+            objective,
+            certificate=certificates.dpsgd(_NOISE_MULTIPLIER, sampler=sampler),
+            sampler=sampler,
+            noise_multiplier=_NOISE_MULTIPLIER,
+            clip_norm=_CLIP_NORM,
+            expected_batch_size=expected,
+        )
+
+
+def fits(method: str, model: str) -> bool:
+    """Whether there is a step of the method on the model: language models have two."""
+    return model not in LANGUAGE or method in LANGUAGE_METHODS
+
 
 def jitted(case: Case, *, layout: parallel.Layout) -> tuple[Any, tuple[Any, Any]]:
     """The jitted step of the common loop, and the shapes of its arguments on the devices of the layout.
@@ -145,7 +196,8 @@ def jitted(case: Case, *, layout: parallel.Layout) -> tuple[Any, tuple[Any, Any]
     def records() -> Records:
         # Zero rows make the devices divide their number, as `Layout.shared` does.
         rows = case.num_records + -case.num_records % layout.num_devices
-        x = jnp.zeros((rows, math.prod(MODELS[case.model])), jnp.float32)
+        kind = jnp.uint16 if case.model in LANGUAGE else jnp.float32
+        x = jnp.zeros((rows, math.prod(MODELS[case.model])), kind)
         return Records(x, jnp.zeros(rows, jnp.int32))
 
     # Shapes only: this key gives no number.

@@ -32,7 +32,7 @@ from exactdp.accounting.ledger import Ledger
 from exactdp.accounting.threat import ThreatModel
 from exactdp.mechanisms import keys
 from exactdp.train import folder as folders
-from exactdp.train import reservation
+from exactdp.train import parallel, reservation
 from exactdp.train.gpt2 import weights as gpt2_weights
 from exactdp.train.interrupt import Interrupted, Watch
 from exactdp.train.state import Parameters
@@ -169,6 +169,7 @@ def run(
     seed: int | None = None,
     resume: bool = False,
     progress: bool = True,
+    devices: int = 1,
     announce: Callable[[], None] | None = None,
 ) -> Outcome:
     """Carries a prepared run out, from the start or from where it was stopped.
@@ -180,6 +181,7 @@ def run(
         operating system's, or the folder's key. As secret as the table.
       resume: go on with the run in `out`.
       progress: whether to show bars on stderr.
+      devices: how many devices share a batch.
       announce: called once, when nothing is left that could be refused.
 
     Raises:
@@ -188,6 +190,7 @@ def run(
       Interrupted: by Ctrl-C; likewise.
     """
     start = time.perf_counter()
+    parallel.make(devices)  # refuses devices that are not there
     place = RunFolder(out)
     asked = _asked(prepared)
     if resume:
@@ -199,15 +202,18 @@ def run(
         place.create(asked, key=key)
     if announce is not None:
         announce()
-    return _Run(prepared, place, key, progress).outcome(start)
+    return _Run(prepared, place, key, progress, int(devices)).outcome(start)
 
 
 class _Run:
     """The phases of one call of `run`."""
 
-    def __init__(self, prepared: Prepared, place: RunFolder, key: jax.Array, progress: bool) -> None:
+    def __init__(
+        self, prepared: Prepared, place: RunFolder, key: jax.Array, progress: bool, devices: int
+    ) -> None:
         self.settings, self.plan, self.inputs = prepared.settings, prepared.plan, prepared.inputs
-        self.files, self.place, self.key, self.progress = prepared.files, place, key, progress
+        self.files, self.place, self.key = prepared.files, place, key
+        self.progress, self.devices = progress, devices
 
     def outcome(self, start: float) -> Outcome:
         """All phases that are not done."""
@@ -235,6 +241,7 @@ class _Run:
             key=self.key,
             described=self.settings.as_dict(),
             progress=self.progress,
+            devices=self.devices,
         )
         weights = second.whole(trained.state.weights)
         self._keep(language, weights)
@@ -328,6 +335,7 @@ class _Run:
             key=stages.first_key(self.key),
             described=self.settings.as_dict(),
             progress=self.progress,
+            devices=self.devices,
         )
         weights = jax.tree.map(np.asarray, found.state.weights)
         return lambda _: jax.tree.map(jax.numpy.array, weights)

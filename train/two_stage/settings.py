@@ -43,7 +43,9 @@ class TwoStageSettings:
       first_rows: rows of the pseudo table; None for as many as are trained on.
       first_steps: steps of stage 1; None for five passes over its rows, as the paper.
       num_steps: steps of stage 2; None for ten passes, as the paper.
-      batch_size: expected, of both stages; at most a quarter of the rows, >= 1.
+      batch_size: expected, of stage 2; a quarter of the rows at most. Large batches suit it: noise is added
+        once a step.
+      first_batch_size: of stage 1, where small batches train faster.
       clip_norm: of a row's gradient, in [1e-15, 1e15].
       learning_rate: of AdamW in stage 2, which decays linearly to 0.
       first_learning_rate: of AdamW in stage 1, likewise.
@@ -74,7 +76,8 @@ class TwoStageSettings:
     first_rows: int | None = None
     first_steps: int | None = None
     num_steps: int | None = None
-    batch_size: int = 256
+    batch_size: int = 1024
+    first_batch_size: int = 32
     clip_norm: float = 1.0
     learning_rate: float = 5e-4
     first_learning_rate: float = 1e-3
@@ -112,7 +115,8 @@ class TwoStageSettings:
         for name in ("first_rows", "first_steps", "num_steps", "lora_rank", "rows", "top_k"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), minimum=1)
-        whole("batch_size", self.batch_size, minimum=1)
+        for name in ("batch_size", "first_batch_size"):
+            whole(name, getattr(self, name), minimum=1)
         for name in ("clip_norm", "learning_rate", "first_learning_rate", "temperature"):
             value = validate.positive(name, getattr(self, name))
             if not _LEAST <= value <= _LARGEST:

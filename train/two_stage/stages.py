@@ -26,6 +26,7 @@ from exactdp.train.two_stage.plan import Plan
 from exactdp.train.two_stage.rows import TokenRows
 from exactdp.train.two_stage.settings import TwoStageSettings
 
+_BYTES, _MOST_BYTES = 4, 2**30
 _WEIGHT_DECAY = 0.01  # of torch's AdamW, with which the released code trains
 
 Initialise = Callable[[jax.Array], Parameters]
@@ -45,6 +46,7 @@ def carry_out(
     key: jax.Array,
     described: dict[str, object],
     progress: bool,
+    devices: int = 1,
 ) -> loop.Result:
     """A stage on the loop: begun, or gone on with where its folder holds a run.
 
@@ -58,11 +60,14 @@ def carry_out(
       key: its run key.
       described: what a resumed run must have in common.
       progress: whether to show a bar.
+      devices: how many share a batch.
 
     Raises:
       ValueError, OSError, Interrupted: as `loop.run`.
     """
-    options = loop.Options(num_steps=num_steps, delta=delta, optimiser=optimiser, progress=progress)
+    options = loop.Options(
+        num_steps=num_steps, delta=delta, optimiser=optimiser, progress=progress, devices=devices
+    )
     return loop.run(
         task,
         data=rows,
@@ -87,7 +92,7 @@ def first(
       reason: what they are, in a sentence.
     """
     # Nothing is private here, so that batches need no coins, and no room for large ones.
-    sampler = Shuffled(len(rows.x), min(int(settings.batch_size), len(rows.x)))
+    sampler = Shuffled(len(rows.x), min(int(settings.first_batch_size), len(rows.x)))
     steps = plans.FIRST_EPOCHS * sampler.num_batches if settings.first_steps is None else settings.first_steps
     objective = language.objective(start=initialise, value_weight=None)
     task = nonprivate.task(objective, certificate=plans.free(reason=reason), sampler=sampler)
@@ -143,12 +148,20 @@ def second(
             noise_multiplier=plan.noise,
             clip_norm=settings.clip_norm,
             expected_batch_size=plan.sampler.expected_size,
+            accumulation=_parts(language, plan.sampler.capacity),
         )
     end = PUBLISHED_END if settings.as_published else 1.0
     optimiser = Optimiser(
         "adamw", settings.learning_rate, "linear", weight_decay=_WEIGHT_DECAY, decay_end=end
     )
     return Second(dataclasses.replace(task, name="two_stage"), optimiser, whole)
+
+
+def _parts(language: Language, capacity: int) -> int:
+    """In how many parts a batch is computed: logits and hidden activations of each fit in a gigabyte."""
+    config = language.config
+    numbers = language.length * max(config.vocabulary, config.layers * config.inner)
+    return -(-capacity * numbers * _BYTES // _MOST_BYTES)
 
 
 def _same(params: Parameters) -> Parameters:

@@ -22,6 +22,7 @@ SHORT: dict[str, Any] = {
     "epsilon": 4.0,
     "delta": 1e-4,
     "batch_size": 32,
+    "first_batch_size": 32,
     "first_steps": 6,
     "num_steps": 6,
     "rows": 40,
@@ -62,6 +63,15 @@ def prepared(folder: Path, *, declared: bool = True, **given: Any) -> Prepared:
     return pipeline.prepare(TwoStageSettings(**(SHORT | given)), files(folder, declared=declared, **more))
 
 
-def run(folder: Path, out: Path, *, seed: int | None = 5, resume: bool = False, **given: Any) -> Outcome:
+def run(
+    folder: Path,
+    out: Path,
+    *,
+    seed: int | None = 5,
+    resume: bool = False,
+    devices: int = 1,
+    **given: Any,
+) -> Outcome:
     """Carries it out."""
-    return pipeline.run(prepared(folder, **given), out=out, seed=seed, resume=resume, progress=False)
+    ready = prepared(folder, **given)
+    return pipeline.run(ready, out=out, seed=seed, resume=resume, progress=False, devices=devices)

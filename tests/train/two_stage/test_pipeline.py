@@ -5,14 +5,18 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from exactdp.accounting.ledger import Ledger
+from exactdp.train import checkpoints
 from exactdp.train import folder as folders
 from exactdp.train.gpt2 import weights as gpt2_weights
+from exactdp.train.state import State
 from exactdp.train.tables import csv_file, statistics
+from exactdp.train.two_stage import pipeline
 from exactdp.train.two_stage.pipeline import Outcome
 from tests.train.two_stage import tables
 
@@ -76,19 +80,51 @@ def test_json_and_files(made: Outcome) -> None:
     assert loaded.config.width == 128
 
 
-def test_a_seed_repeats_what_follows_from_the_statistics(made: Outcome, tmp_path: Path) -> None:
-    """The noise of the statistics has no seed; given the statistics, everything else repeats."""
-    folder = made.run.parent
-    ready = tables.prepared(folder)
-    out = tmp_path / "again"
-    out.mkdir()
-    for name in ("two_stage.json", "key.json", "statistics.json"):
-        (out / name).write_bytes((made.run / name).read_bytes())
-    from exactdp.train.two_stage import pipeline
+def test_a_run_that_is_stopped_in_every_phase_goes_on(
+    made: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped after the announcement, in stage 1, in stage 2, and while rows are drawn."""
+    folder, out = made.run.parent, tmp_path / "cut"
 
-    again = pipeline.run(ready, out=out, resume=True, progress=False)
-    assert (again.run / "synthetic.csv").read_bytes() == (made.run / "synthetic.csv").read_bytes()
-    assert again.epsilon == made.epsilon
+    class Stop(Exception):
+        pass
+
+    def stopped(*_: object, **__: object) -> None:
+        raise Stop
+
+    def stop_at(target: object, name: str, *, resume: bool) -> None:
+        with monkeypatch.context() as patch, pytest.raises(Stop):
+            patch.setattr(target, name, stopped)
+            tables.run(folder, out, seed=5 if not resume else None, resume=resume)
+
+    stop_at(pipeline.table_statistics, "measure", resume=False)
+    announced = Ledger.load(out / folders.LEDGER).entries
+    assert len(announced) == 1
+    assert not (out / "statistics.json").exists()
+    (out / "statistics.json").write_bytes((made.run / "statistics.json").read_bytes())
+    saves = checkpoints.Checkpoints.save
+    for in_first in (True, False):
+
+        def save(
+            self: checkpoints.Checkpoints, state: State, *, first: bool = in_first, **record: Any
+        ) -> None:
+            folder_name = str(self._folder)  # pyright: ignore[reportPrivateUsage]
+            if int(state.step) > 1 and ("stage_1" in folder_name) == first:
+                raise Stop
+            saves(self, state, **record)
+
+        with monkeypatch.context() as patch, pytest.raises(Stop):
+            patch.setattr(checkpoints.Checkpoints, "save", save)
+            tables.run(folder, out, seed=None, resume=True)
+        assert (out / folders.RUN).exists() == (not in_first)
+    stop_at(pipeline.sampling, "draw", resume=True)
+    assert not (out / "synthetic.csv").exists()
+    found = tables.run(folder, out, seed=None, resume=True)
+    assert (out / "synthetic.csv").read_bytes() == (made.run / "synthetic.csv").read_bytes()
+    entries = Ledger.load(out / folders.LEDGER).entries
+    assert entries[0] == announced[0]
+    assert len(entries) == len(Ledger.load(made.run / folders.LEDGER).entries)
+    assert found.epsilon == made.epsilon
 
 
 def test_a_finished_run_is_resumed_without_change(made: Outcome) -> None:

@@ -84,5 +84,5 @@ def test_steps_and_batches() -> None:
     sampler, steps = plans.sampler(TwoStageSettings(epsilon=1.0, batch_size=256), num_rows=100)
     assert sampler.sampling_probability == 0.25
     assert steps == 40
-    assert plans.sampler(TwoStageSettings(epsilon=1.0), num_rows=5120)[1] == 200
+    assert plans.sampler(TwoStageSettings(epsilon=1.0, batch_size=256), num_rows=5120)[1] == 200
     assert plans.sampler(TwoStageSettings(epsilon=1.0, num_steps=7), num_rows=5120)[1] == 7
