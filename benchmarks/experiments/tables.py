@@ -79,12 +79,12 @@ class Size:
     model: str = "tiny"
     train_rows: int = 0
     test_rows: int = 0
-    first_steps: int = 2000
-    num_steps: int = 60
-    batch_size: int = 1024
+    first_steps: int = 1000
+    num_steps: int = 40
+    batch_size: int = 512
     first_batch_size: int = 32
-    rows: int = 0
-    num_seeds: int = 3
+    rows: int = 5000
+    num_seeds: int = 2
     delta: float = 1e-5
 
     def __post_init__(self) -> None:

@@ -80,7 +80,7 @@ class TwoStageSettings:
     first_batch_size: int = 32
     clip_norm: float = 1.0
     learning_rate: float = 5e-4
-    first_learning_rate: float = 1e-3
+    first_learning_rate: float = 2e-3
     lora_rank: int | None = None
     rows: int | None = None
     temperature: float = 1.0
