@@ -17,7 +17,7 @@ import pytest
 
 from exactdp.accounting import calibrate, prv
 from exactdp.accounting.ledger import Ledger
-from exactdp.benchmarks.cli import main, train
+from exactdp.benchmarks.cli import main, train_records
 from exactdp.train import board, data
 
 KEYS = ["test_accuracy", "epsilon", "delta", "threat_model", "steps", "seconds", "run"]
@@ -165,7 +165,9 @@ TABLE = [
 
 LIMITS = ("nan", "inf", "-inf", "-1", "1e400", "1e300", "abc", "''")
 NUMBERS = [
-    name for name, flag in {**train._SHARED, **train._TRAINING, **train._RUN}.items() if flag.kind is not str
+    name
+    for name, flag in {**train_records._SHARED, **train_records._TRAINING, **train_records._RUN}.items()
+    if flag.kind is not str
 ]
 TABLE += [
     (
@@ -336,12 +338,12 @@ def called(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[object, str]:
 
 def test_help_says_what_holds(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main.parser(["train", "--help"]).parse_args(["train", "--help"])
+        main.parser(["train", "dpsgd", "--help"]).parse_args(["train", "dpsgd", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "--epsilon X target epsilon, in (0, 1000]" in text
     assert "--delta X delta in (0, 1) (1e-5)" in text
     # Every flag with a default says it.
-    for name, flag in {**train._SHARED, **train._TRAINING, **train._RUN}.items():
+    for name, flag in {**train_records._SHARED, **train_records._TRAINING, **train_records._RUN}.items():
         if flag.default is not None and name != "num_processes":
             assert (
                 f"({flag.default:g}".replace("1e-05", "1e-5") in flag.help
