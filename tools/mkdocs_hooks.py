@@ -24,10 +24,11 @@ ORDER: dict[str, tuple[str, ...]] = {
         "feature_diffusion.md",
         "feature_attacks.md",
         "two_stage.md",
+        "two_stage_training.md",
     ),
     "accountants": ("pairs.md", "prv.md", "rdp.md", "fdp.md", "calibrate.md", "ledger.md", "worst_pair.md"),
-    "training": ("overview.md", "runs.md", "sources.md"),
-    "mechanisms": ("clipping.md", "batches.md", "noise.md", "dirichlet.md"),
+    "training": ("overview.md", "runs.md", "sources.md", "tables.md"),
+    "mechanisms": ("clipping.md", "batches.md", "noise.md", "dirichlet.md", "statistics.md"),
 }
 TITLES = {"papers": "The three papers", "api": "Reference", "": "exactdp"}
 PACKAGES = ("accounting", "mechanisms", "train")
