@@ -156,6 +156,7 @@ def test_held_out_rows_are_not_trained_on(made: Outcome) -> None:
     assert statistics.read(made.run / "statistics.json").num_rows == ready.inputs.private.num_rows
 
 
+@pytest.mark.slow
 def test_undeclared_domains_are_released_privately(tmp_path: Path) -> None:
     tables.write(tmp_path, rows=3000)
     made = tables.run(
@@ -173,6 +174,7 @@ def test_undeclared_domains_are_released_privately(tmp_path: Path) -> None:
     assert made.end_to_end
 
 
+@pytest.mark.slow
 def test_as_published_names_what_it_leaks(tmp_path: Path) -> None:
     made = tables.run(tmp_path, tmp_path / "run", declared=False, as_published=True, decoder="rejection")
     assert not made.end_to_end
@@ -187,6 +189,7 @@ def test_as_published_names_what_it_leaks(tmp_path: Path) -> None:
     assert (made.validity.rate or 0.0) <= 1.0
 
 
+@pytest.mark.slow
 def test_without_privacy(tmp_path: Path) -> None:
     made = tables.run(tmp_path, tmp_path / "run", declared=False, epsilon=None)
     assert made.epsilon is None
@@ -195,6 +198,7 @@ def test_without_privacy(tmp_path: Path) -> None:
     assert made.as_dict()["epsilon"] is None
 
 
+@pytest.mark.slow
 def test_a_public_table_first(tmp_path: Path) -> None:
     other = tmp_path / "public.csv"
     other.write_text("kind,size\n" + "".join(f"{'ab'[i % 2]},{i}\n" for i in range(60)))
@@ -203,6 +207,7 @@ def test_a_public_table_first(tmp_path: Path) -> None:
     assert made.end_to_end
 
 
+@pytest.mark.slow
 def test_low_rank_updates(tmp_path: Path) -> None:
     made = tables.run(tmp_path, tmp_path / "run", lora_rank=2, first_stage="none")
     with np.load(made.run / folders.WEIGHTS) as file:
@@ -211,6 +216,7 @@ def test_low_rank_updates(tmp_path: Path) -> None:
     assert made.rows == 40
 
 
+@pytest.mark.slow
 def test_no_label(tmp_path: Path) -> None:
     made = tables.run(tmp_path, tmp_path / "run", declared=False, label=None, epsilon=50.0)
     assert made.rows == 40
