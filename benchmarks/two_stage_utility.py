@@ -169,6 +169,17 @@ def _draw_methods(path: Path, header: Mapping[str, object], rows: Sequence[store
                     capsize=1.8,
                     elinewidth=0.7,
                 )
+            for name in present:
+                if all(not row[measure] for row in rows if row["series"] == name):
+                    axes.text(
+                        0.02,
+                        height[name],
+                        "no valid row",
+                        transform=axes.get_yaxis_transform(),
+                        fontsize=6.0,
+                        color=style.VERMILLION,
+                        va="center",
+                    )
         for place, name in enumerate(_SHOWN_BESIDE):
             height[name] = -float(len(present) + place)
         for name in (*present, *_SHOWN_BESIDE):

@@ -194,6 +194,11 @@ def _lines(outcome: Any, report: list[Path]) -> list[str]:
     if outcome.leaks:
         lines += ["", "taken from the table without noise:", *(f"  {leak}" for leak in outcome.leaks)]
     lines += ["", output.table([tuple(name for name, _ in cells), tuple(value for _, value in cells)])]
+    if outcome.rows == 0:
+        lines.append(
+            f"none of {outcome.validity.asked} texts was a row of the domain: train for longer, or leave "
+            "decoder at grammar"
+        )
     if outcome.comparison is not None:
         lines.append("f1 and what follows it are measured on held-out rows; no certificate covers them")
     return [*lines, "", *(str(path) for path in report), f"run: {outcome.run} ({outcome.seconds:.1f} s)"]

@@ -175,8 +175,8 @@ def carry_out(
                 rows.append(sweep.row_of(values, columns=COLUMNS))
                 sweep.write(path, header, rows, columns=COLUMNS)
                 print(
-                    f"{variant.series} at {variant.x:g}, seed {seed}: F1 {rows[-1]['f1'][:6]}, Hist "
-                    f"{rows[-1]['hist'][:6]}, epsilon <= {rows[-1]['epsilon_upper'][:6] or 'none'}",
+                    f"{variant.series} at {variant.x:g}, seed {seed}: F1 {rows[-1]['f1'][:6] or 'none'}, Hist "
+                    f"{rows[-1]['hist'][:6] or 'none'}, epsilon <= {rows[-1]['epsilon_upper'][:6] or 'none'}",
                     file=sys.stderr,
                     flush=True,
                 )

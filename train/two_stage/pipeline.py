@@ -101,7 +101,7 @@ class Outcome:
       statement: what the certificate covers, and what it does not.
       end_to_end: whether all that was made of the table is covered.
       leaks: what was taken from it without noise, one sentence each.
-      comparison: with held-out rows; None where there were none. Private.
+      comparison: with held-out rows; None where there were none, or no synthetic row. Private.
       rows_per_second: drawn, compilation included.
       seconds: this call took.
       run: the folder.
@@ -389,7 +389,7 @@ class _Run:
     def _compare(
         self, language: Language, params: Parameters, x_test: np.ndarray, validity: Validity
     ) -> Comparison | None:
-        if self.inputs.test is None:
+        if self.inputs.test is None or not self.place.read(DRAWN)["rows"]:
             return None
         objective = language.objective(start=language.initialise, value_weight=self.settings.value_weight)
         found = measured.compare(

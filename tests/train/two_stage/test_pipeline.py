@@ -187,6 +187,8 @@ def test_as_published_names_what_it_leaks(tmp_path: Path) -> None:
     assert made.rows <= 40
     assert made.validity.asked >= 40
     assert (made.validity.rate or 0.0) <= 1.0
+    assert (made.comparison is None) == (made.rows == 0)
+    assert (made.run / "synthetic.csv").read_text().startswith('bought,age,"city, is it"')
 
 
 @pytest.mark.slow
