@@ -174,9 +174,10 @@ def carry_out(
                 }
                 rows.append(sweep.row_of(values, columns=COLUMNS))
                 sweep.write(path, header, rows, columns=COLUMNS)
+                shown = [rows[-1][name][:6] or "none" for name in ("f1", "hist", "epsilon_upper")]
                 print(
-                    f"{variant.series} at {variant.x:g}, seed {seed}: F1 {rows[-1]['f1'][:6] or 'none'}, Hist "
-                    f"{rows[-1]['hist'][:6] or 'none'}, epsilon <= {rows[-1]['epsilon_upper'][:6] or 'none'}",
+                    f"{variant.series} at {variant.x:g}, seed {seed}: F1 {shown[0]}, Hist {shown[1]}, epsilon "
+                    f"<= {shown[2]}",
                     file=sys.stderr,
                     flush=True,
                 )

@@ -47,7 +47,11 @@ def test_cost_of_a_product() -> None:
     ("changes", "message"),
     [
         ({"method": "pate"}, "method must be one of nonprivate, dpsgd, label_public, .* got 'pate'"),
-        ({"model": "gpt"}, "model must be one of linear, mlp, cnn, wrn-16-4, vit-tiny, got 'gpt'"),
+        ({"method": "dirichlet", "model": "gpt2"}, "method must be one of nonprivate, dpsgd for gpt2"),
+        (
+            {"model": "gpt"},
+            "model must be one of linear, mlp, cnn, wrn-16-4, vit-tiny, gpt-tiny, gpt2, got 'gpt'",
+        ),
         ({"capacity": 1}, "capacity must be a whole number >= 2, got 1"),
         ({"capacity": 64, "num_records": 63}, "num_records must be a whole number >= 64, got 63"),
     ],
