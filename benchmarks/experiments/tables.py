@@ -176,8 +176,8 @@ def carry_out(
                 sweep.write(path, header, rows, columns=COLUMNS)
                 shown = [rows[-1][name][:6] or "none" for name in ("f1", "hist", "epsilon_upper")]
                 print(
-                    f"{variant.series} at {variant.x:g}, seed {seed}: F1 {shown[0]}, Hist {shown[1]}, epsilon "
-                    f"<= {shown[2]}",
+                    f"{variant.series} at {variant.x:g}, seed {seed}: F1 {shown[0]}, Hist {shown[1]}, "
+                    f"epsilon <= {shown[2]}",
                     file=sys.stderr,
                     flush=True,
                 )
