@@ -9,7 +9,7 @@ from exactdp.benchmarks.two_stage_report import report
 from exactdp.benchmarks.two_stage_report.guarantee import Guarantee
 from exactdp.benchmarks.two_stage_report.measurement import Measurement
 from exactdp.train.table_metrics.evaluate import GENERATED, HELD_OUT
-from exactdp.train.two_stage.pipeline import Outcome
+from exactdp.train.two_stage.outcome import Outcome
 
 FOLDER = "report"
 

@@ -7,14 +7,18 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Bool, UInt64
 
+from exactdp.train.gpt2 import config as configs
+from exactdp.train.gpt2 import tokenizer as tokenizers
+from exactdp.train.gpt2 import weights as gpt2_weights
 from exactdp.train.tables import csv_file
 from exactdp.train.tables import schema as schemas
 from exactdp.train.tables.csv_file import RawTable
 from exactdp.train.tables.schema import Column
 from exactdp.train.two_stage.settings import TwoStageSettings
 
-_SPLIT_SEED = 20_241_202
+_SPLIT_WORD = b"held-out rows"
 _FEWEST = 4  # a batch is a quarter of the rows at most, and one row at least
 
 
@@ -66,8 +70,9 @@ class Inputs:
 def read(files: Files, settings: TwoStageSettings) -> Inputs:
     """Reads and checks everything.
 
-    With `holdout`, each row is kept from training by a coin of its own, from a public seed and its place: a
-    row more or less at the end changes no other's.
+    With `holdout`, a row is kept from training by a hash of its own cells: a row more or less changes no
+    other's place, so that neighbours of the table are neighbours of what is trained on; equal rows stay
+    together.
 
     Raises:
       ValueError: a file is missing or damaged, or does not fit the others or the settings. No message holds a
@@ -106,10 +111,50 @@ def read(files: Files, settings: TwoStageSettings) -> Inputs:
         if lacking:
             raise ValueError(f"test must have the columns of {files.csv}, {files.test} has no {lacking[0]!r}")
     elif settings.holdout:
-        kept = np.random.default_rng(_SPLIT_SEED).random(raw.num_rows) < settings.holdout
+        kept = held_out(raw, share=settings.holdout)
         if kept.any() and not kept.all():
             raw, test = raw.select(np.flatnonzero(~kept)), raw.select(np.flatnonzero(kept))
     if raw.num_rows < _FEWEST:
         raise ValueError(f"csv must have {_FEWEST} rows at least to train on, got {raw.num_rows}")
+    if files.weights is not None:
+        folder = gpt2_weights.locate(files.weights)
+        tokenizers.load(folder)
+        configs.read(folder)
     first = None if files.first_csv is None else csv_file.read(files.first_csv)
     return Inputs(raw, test, declared, label, first, digest)
+
+
+def held_out(raw: RawTable, *, share: float) -> Bool[np.ndarray, " rows"]:
+    """Which rows are kept from training: those whose hash falls into a share of all hashes.
+
+    Args:
+      raw: the table.
+      share: in [0, 1).
+
+    Returns:
+      A function of each row's cells alone.
+    """
+    hashes = np.zeros(raw.num_rows, np.uint64)
+    for name in raw.names:
+        begin = 0
+        for chunk in raw.column(name).chunks:
+            coded = chunk.dictionary_encode()
+            known = [_hash(name, value) for value in coded.dictionary.to_pylist()]
+            own = np.array(known, np.uint64)[coded.indices.to_numpy(zero_copy_only=False)]
+            end = begin + len(chunk)
+            hashes[begin:end] = _mixed(hashes[begin:end] ^ own)
+            begin = end
+    return hashes < np.uint64(share * 2.0**64)
+
+
+def _hash(name: str, value: str) -> int:
+    text = f"{name}\0{value}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=_SPLIT_WORD).digest(), "little")
+
+
+def _mixed(x: UInt64[np.ndarray, " rows"]) -> UInt64[np.ndarray, " rows"]:
+    """SplitMix64's finaliser, so that columns do not cancel one another."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

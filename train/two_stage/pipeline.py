@@ -15,6 +15,7 @@ Each phase leaves a file; a run that was stopped goes on with the first phase wh
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,10 +27,8 @@ from jaxtyping import Int
 from tqdm import tqdm
 
 from exactdp import __version__
-from exactdp.accounting.interval import Interval
 from exactdp.accounting.ladder import rung
 from exactdp.accounting.ledger import Ledger
-from exactdp.accounting.threat import ThreatModel
 from exactdp.mechanisms import keys
 from exactdp.train import folder as folders
 from exactdp.train import parallel, reservation
@@ -49,6 +48,7 @@ from exactdp.train.two_stage import plan as plans
 from exactdp.train.two_stage.inputs import Files, Inputs
 from exactdp.train.two_stage.language import Language
 from exactdp.train.two_stage.measured import Comparison
+from exactdp.train.two_stage.outcome import Outcome
 from exactdp.train.two_stage.plan import Plan
 from exactdp.train.two_stage.run_folder import (
     DRAWN,
@@ -86,63 +86,6 @@ class Prepared:
     files: Files
     inputs: Inputs
     plan: Plan
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Outcome:
-    """A synthetic table.
-
-    Attributes:
-      rows: how many there are.
-      validity: of all rows that were drawn.
-      epsilon: certified, of all that the ledger holds; None without privacy.
-      delta: at which.
-      threat_model: what epsilon is about.
-      statement: what the certificate covers, and what it does not.
-      end_to_end: whether all that was made of the table is covered.
-      leaks: what was taken from it without noise, one sentence each.
-      comparison: with held-out rows; None where there were none, or no synthetic row. Private.
-      rows_per_second: drawn, compilation included.
-      seconds: this call took.
-      run: the folder.
-    """
-
-    rows: int
-    validity: Validity
-    epsilon: Interval | None
-    delta: float
-    threat_model: ThreatModel
-    statement: str
-    end_to_end: bool
-    leaks: tuple[str, ...]
-    comparison: Comparison | None
-    rows_per_second: float
-    seconds: float
-    run: Path
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON; infinities are floats."""
-        return {
-            "rows": self.rows,
-            "validity": self.validity.rate,
-            "epsilon": None
-            if self.epsilon is None
-            else {"lower": self.epsilon.lower, "upper": self.epsilon.upper},
-            "delta": self.delta,
-            "end_to_end": self.end_to_end,
-            "leaks": list(self.leaks),
-            "threat_model": self.threat_model.as_dict(),
-            **self._metrics(),
-            "synthetic": str(self.run / SYNTHETIC),
-            "rows_per_second": self.rows_per_second,
-            "seconds": self.seconds,
-            "run": str(self.run),
-        }
-
-    def _metrics(self) -> dict[str, float | None]:
-        found = None if self.comparison is None else self.comparison.as_dict()
-        names = ("f1", "auc", "accuracy", "hist", "pair", "correlation_accuracy")
-        return {name: None if found is None else found[name]["value"] for name in names}
 
 
 def prepare(settings: TwoStageSettings, files: Files) -> Prepared:
@@ -192,14 +135,13 @@ def run(
     start = time.perf_counter()
     parallel.make(devices)  # refuses devices that are not there
     place = RunFolder(out)
-    asked = _asked(prepared)
     if resume:
-        place.require_same(asked)
         key = place.key(seed)
+        place.require_same(_asked(prepared, key))
     else:
         place.require_fresh()
         key = keys.run_key(seed)
-        place.create(asked, key=key)
+        place.create(_asked(prepared, key), key=key)
     if announce is not None:
         announce()
     return _Run(prepared, place, key, progress, int(devices)).outcome(start)
@@ -372,7 +314,8 @@ class _Run:
                 language,
                 params,
                 num_rows=wanted,
-                labels=None if found.schema.label is None else labels,
+                # A row of nothing but its label needs no prompt: the model draws it.
+                labels=None if found.schema.label is None or len(found.schema.columns) == 1 else labels,
                 key=self.key,
                 sampling=sampling.Sampling(
                     self.settings.temperature, self.settings.top_k, self.settings.top_p
@@ -410,12 +353,13 @@ def _coded(raw: RawTable) -> languages.Coded:
     return languages.Coded(schema, csv_file.encode(raw, schema).codes)
 
 
-def _asked(prepared: Prepared) -> dict[str, Any]:
-    """What a run is resumed under."""
+def _asked(prepared: Prepared, key: jax.Array) -> dict[str, Any]:
+    """What a run is resumed under; the table's digest is salted by the key, and tells nothing without it."""
     files = prepared.files
+    salt = np.asarray(jax.random.key_data(key)).tobytes()
     return {
         "version": __version__,
-        "digest": prepared.inputs.digest,
+        "digest": hashlib.sha256(salt + prepared.inputs.digest.encode()).hexdigest(),
         **prepared.settings.as_dict(),
         "label": prepared.inputs.label,
         "drop": list(prepared.settings.drop),

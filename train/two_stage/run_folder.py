@@ -62,7 +62,7 @@ class RunFolder:
         folder.make(self.path)
         with folder.owner_only():
             folder.write_json(self.path / KEY, {"key": words})
-        folder.write_json(self.path / ASKED, asked)
+            folder.write_json(self.path / ASKED, asked)
 
     def require_same(self, asked: Mapping[str, Any]) -> None:
         """Refuses to go on with another run's folder, or with other settings.

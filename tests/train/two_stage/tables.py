@@ -10,7 +10,8 @@ import numpy as np
 
 from exactdp.train.two_stage import pipeline
 from exactdp.train.two_stage.inputs import Files
-from exactdp.train.two_stage.pipeline import Outcome, Prepared
+from exactdp.train.two_stage.outcome import Outcome
+from exactdp.train.two_stage.pipeline import Prepared
 from exactdp.train.two_stage.settings import TwoStageSettings
 
 SCHEMA = """{"label": "bought", "columns": [

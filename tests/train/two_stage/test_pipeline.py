@@ -17,7 +17,7 @@ from exactdp.train.gpt2 import weights as gpt2_weights
 from exactdp.train.state import State
 from exactdp.train.tables import csv_file, statistics
 from exactdp.train.two_stage import pipeline
-from exactdp.train.two_stage.pipeline import Outcome
+from exactdp.train.two_stage.outcome import Outcome
 from tests.train.two_stage import tables
 
 
@@ -224,3 +224,11 @@ def test_no_label(tmp_path: Path) -> None:
     assert made.rows == 40
     assert made.as_dict()["f1"] is None
     assert made.as_dict()["hist"] is not None
+
+
+@pytest.mark.slow
+def test_a_table_of_nothing_but_its_label(tmp_path: Path) -> None:
+    (tmp_path / "private.csv").write_text("bought\n" + "yes\nno\n" * 100)
+    made = tables.run(tmp_path, tmp_path / "run", declared=False, epsilon=20.0)
+    assert made.rows == 40
+    assert {row["bought"] for row in synthetic(made)} <= {"yes", "no"}
