@@ -48,7 +48,7 @@ _NAMES = {
     "uniform": "U, one budget",
     "table": "O, one budget",
     "none": "no stage 1, one budget",
-    "marginals": "default: marginals, one budget",
+    "marginals": "default, one budget",
     "statistics": "private statistics, no model",
     "independent": "private histograms, no model",
 }
@@ -138,11 +138,12 @@ def draw(path: Path) -> list[Path]:
 
 def _title(header: Mapping[str, object]) -> str:
     rows = "all" if header["train_rows"] == 0 else header["train_rows"]
+    seeds = "1 seed" if header["num_seeds"] == 1 else f"{header['num_seeds']} seeds"
     return (
         f"{header['paper']} · {header['dataset']}, {rows} training rows, {header['model']} GPT-2, "
         f"{header['first_steps']} steps of {header['first_batch_size']} and {header['num_steps']} of "
         f"{header['batch_size']} rows, "
-        f"$\\delta$ = {header['delta']:g}, {header['num_seeds']} seeds"
+        f"$\\delta$ = {header['delta']:g}, {seeds}"
     )
 
 
@@ -152,6 +153,7 @@ def _draw_methods(path: Path, header: Mapping[str, object], rows: Sequence[store
     height = {name: -float(place) for place, name in enumerate(present)}
     with style.context():
         figure = style.new_figure(style.PAGE, 0.22 * (len(present) + len(_SHOWN_BESIDE)) + 1.25)
+        figure.set_layout_engine("constrained", w_pad=0.1)  # names of methods reach far to the left
         panels = figure.subplots(1, 2, sharey=True)
         for axes, measure in zip(panels, ("f1", "hist"), strict=True):
             for one in sweep.summaries(rows, measure=measure):
@@ -196,6 +198,8 @@ def _draw_methods(path: Path, header: Mapping[str, object], rows: Sequence[store
                 )
         labels = [_NAMES.get(name, f"{name} (in the paper)") for name in height]
         panels[0].set_yticks(list(height.values()), labels)
+        for axes in panels:
+            axes.tick_params(axis="y", length=0.0)
         panels[0].set_xlabel("F1 of the minority class (%)")
         panels[1].set_xlabel("Hist: overlap of marginals (%)")
         _legend(panels[0], header)
@@ -210,7 +214,8 @@ def _legend(axes: object, header: Mapping[str, object]) -> None:
             style.VERMILLION,
             "X",
             style.VERMILLION,
-            f"$\\varepsilon$ = {header['epsilon']:g} for stage 2 alone: statistics are taken without noise",
+            f"$\\varepsilon$ = {header['epsilon']:g} by the released accountant, for stage 2 alone: "
+            "statistics are taken without noise",
         ),
         (style.GREY, "s", style.GREY, "not private"),
         (
