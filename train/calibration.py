@@ -80,7 +80,13 @@ def plan(settings: Settings, *, num_records: int, num_classes: int, public: Publ
       ArithmeticError: no value could be certified.
     """
     q = settings.rate(num_records)
-    sampler = Poisson(num_records, q, _capacity(settings, q, num_records))
+    slots = capacity(
+        num_records,
+        sampling_probability=q,
+        num_steps=settings.steps or _MANY_STEPS,
+        delta=settings.delta,
+    )
+    sampler = Poisson(num_records, q, slots)
     if settings.method == "nonprivate":
         certificate = certificates.nonprivate(sampler=sampler)
         return Plan(certificate, settings.steps or 1, sampler, None, _learning_rate(settings, None))
@@ -106,13 +112,20 @@ def plan(settings: Settings, *, num_records: int, num_classes: int, public: Publ
     return Plan(certify(noise), num_steps, sampler, noise, _learning_rate(settings, noise), said)
 
 
-def _capacity(settings: Settings, q: float, num_records: int) -> int:
-    """Slots enough that what overflowing batches cost is a millionth of delta, or the next to nothing."""
+def capacity(num_records: int, *, sampling_probability: float, num_steps: int, delta: float) -> int:
+    """Slots enough that what overflowing batches cost is a millionth of delta, or the next to nothing.
+
+    Args:
+      num_records: n.
+      sampling_probability: q.
+      num_steps: of the run.
+      delta: in (0, 1).
+    """
     return truncated.capacity_for(
         num_records,
-        sampling_probability=q,
-        num_steps=settings.steps or _MANY_STEPS,
-        log10_overflow=math.log10(settings.delta) - 6.0,
+        sampling_probability=sampling_probability,
+        num_steps=num_steps,
+        log10_overflow=math.log10(delta) - 6.0,
     )
 
 

@@ -22,8 +22,7 @@ from typing import Any
 
 from exactdp.accounting import validate
 from exactdp.accounting.ledger import Ledger
-from exactdp.accounting.prv import Mechanism
-from exactdp.train.certificate import Certificate
+from exactdp.train.certificate import Certificate, Release
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,14 +70,19 @@ def announce(ledger: Ledger, certificate: Certificate) -> None:
     """
     for place, (mechanism, count, note) in enumerate(certificate.before):
         if place < len(ledger):
-            there = ledger.entries[place]
-            if (there.mechanism, there.count, there.note) != (mechanism, count, note):
-                raise ValueError(
-                    f"ledger must be the one of this run, got {ledger.path} whose entry {place + 1} is "
-                    f"{there.count} x {there.mechanism!r} ({there.note!r})"
-                )
+            _require_entry(ledger, place, (mechanism, count, note))
         else:
             ledger.append(mechanism, count=count, note=note)
+
+
+def _require_entry(ledger: Ledger, place: int, wanted: Release | None) -> None:
+    """Refuses a ledger whose entry at a place is not the one wanted; None where there should be none."""
+    there = ledger.entries[place]
+    if (there.mechanism, there.count, there.note) != wanted:
+        raise ValueError(
+            f"ledger must be the one of this run, got {ledger.path} whose entry {place + 1} is "
+            f"{there.count} x {there.mechanism!r} ({there.note!r})"
+        )
 
 
 class Reservation:
@@ -96,16 +100,9 @@ class Reservation:
 
     def __init__(self, ledger: Ledger, *, certificate: Certificate, blocks: Blocks, title: str) -> None:
         self._ledger, self._certificate, self._blocks, self._title = ledger, certificate, blocks, title
-        for place, entry in enumerate(ledger.entries):
-            if place >= self._before + blocks.count * self._each or self._wanted(place) != (
-                entry.mechanism,
-                entry.count,
-                entry.note,
-            ):
-                raise ValueError(
-                    f"ledger must be the one of this run, got {ledger.path} whose entry {place + 1} is "
-                    f"{entry.count} x {entry.mechanism!r} ({entry.note!r})"
-                )
+        last = self._before + blocks.count * self._each
+        for place in range(len(ledger)):
+            _require_entry(ledger, place, self._wanted(place) if place < last else None)
 
     @property
     def announced(self) -> int:
@@ -151,7 +148,7 @@ class Reservation:
     def _before(self) -> int:
         return len(self._certificate.before)
 
-    def _wanted(self, place: int) -> tuple[Mechanism, int, str]:
+    def _wanted(self, place: int) -> Release:
         """The entry at a place of the ledger: block by block, mechanism by mechanism."""
         if place < self._before:
             return self._certificate.before[place]

@@ -56,15 +56,7 @@ def of_run(directory: str | Path) -> RunLadder:
         step.
       ArithmeticError: the accountant cannot answer.
     """
-    path = Path(directory)
-    for name in (folder.RUN, folder.LEDGER):
-        if not (path / name).is_file():
-            raise ValueError(f"run must be the folder of a run, got {directory} without {name}")
-    described = folder.description(path)
-    if described.get("method") != PAPER:
-        raise ValueError(
-            f"run must be one of exactdp train {PAPER}, got {directory} of {described.get('method')}"
-        )
+    path, described = Path(directory), described_as(directory, PAPER)
     certified_by, delta, num_records = _asked(described, path)
     ledger = Ledger.load(path / folder.LEDGER)
     mechanism, num_steps = _step(ledger, path)
@@ -91,6 +83,28 @@ def of_run(directory: str | Path) -> RunLadder:
         elif made.name != _NOT_OF_A_RUN:
             found.append(made)
     return RunLadder(tuple(found), certified_by, own, parameters)
+
+
+def described_as(directory: str | Path, method: str) -> dict[str, Any]:
+    """What was asked of a run that has begun.
+
+    Args:
+      directory: the folder of the run.
+      method: of `exactdp train`.
+
+    Raises:
+      ValueError: there is no run in it, it is one of another method, or it is damaged.
+    """
+    path = Path(directory)
+    for name in (folder.RUN, folder.LEDGER):
+        if not (path / name).is_file():
+            raise ValueError(f"run must be the folder of a run, got {directory} without {name}")
+    described = folder.description(path)
+    if described.get("method") != method:
+        raise ValueError(
+            f"run must be one of exactdp train {method}, got {directory} of {described.get('method')}"
+        )
+    return described
 
 
 def _asked(described: dict[str, Any], path: Path) -> tuple[str, float, int]:

@@ -20,6 +20,7 @@ from exactdp.accounting.pairs.approximate import ApproximateDP
 from exactdp.accounting.printed import two_stage as printed
 from exactdp.accounting.prv import Mechanism
 from exactdp.accounting.threat import ThreatModel
+from exactdp.benchmarks.curves import run_ladder
 from exactdp.benchmarks.curves.run_ladder import RunLadder
 from exactdp.train import folder
 
@@ -38,15 +39,7 @@ def of_run(directory: str | Path) -> RunLadder:
         has announced no step.
       ArithmeticError: the accountant cannot answer.
     """
-    path = Path(directory)
-    for name in (folder.RUN, folder.LEDGER):
-        if not (path / name).is_file():
-            raise ValueError(f"run must be the folder of a run, got {directory} without {name}")
-    described = folder.description(path)
-    if described.get("method") != PAPER:
-        raise ValueError(
-            f"run must be one of exactdp train {PAPER}, got {directory} of {described.get('method')}"
-        )
+    path, described = Path(directory), run_ladder.described_as(directory, PAPER)
     try:
         delta = float(described["options"]["delta"])
         published = bool(described["settings"]["as_published"])
@@ -69,7 +62,7 @@ def of_run(directory: str | Path) -> RunLadder:
         "delta": delta,
     }
     command = f"exactdp ladder {PAPER} --run {directory} --json"
-    own = _epsilon(ledger.composition(), delta)
+    own = prv.epsilon(ledger.composition(), delta=delta)
     rungs = [_printed(parameters, command), _exact(steps, parameters, command)]
     if published:
         rungs.append(_leaking(command))
@@ -80,10 +73,6 @@ def of_run(directory: str | Path) -> RunLadder:
         certified_by = rungs[-1].name
     rungs.append(base.open_audit(ledger.threat_model, command=command))
     return RunLadder(tuple(rungs), certified_by, own, parameters)
-
-
-def _epsilon(composition: list[tuple[Mechanism, int]], delta: float) -> Interval:
-    return prv.epsilon(composition, delta=delta)
 
 
 def _merged(entries: list[Entry]) -> list[tuple[Mechanism, int]]:
@@ -114,7 +103,7 @@ def _exact(steps: list[Entry], parameters: dict[str, Any], command: str) -> Rung
         name="exact",
         kind="exact",
         threat_model=STAGE_2,
-        epsilon=_epsilon(composition, parameters["delta"]),
+        epsilon=prv.epsilon(composition, delta=parameters["delta"]),
         source="derived",
         corrects="printed: " + printed.EXACT_STAGE_2.defect,
         note="Stage 2 alone, batches that overflow included.",
@@ -129,7 +118,7 @@ def _statistics(statistics: list[Entry], delta: float, threat_model: ThreatModel
         name="statistics",
         kind="exact",
         threat_model=threat_model,
-        epsilon=_epsilon(composition, delta),
+        epsilon=prv.epsilon(composition, delta=delta),
         source="derived",
         corrects="U, as released: domain, label frequencies and tables with noise",
         note="The statistics alone.",

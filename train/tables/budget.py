@@ -30,13 +30,10 @@ from exactdp.accounting import calibrate, prv, validate
 from exactdp.accounting.interval import Interval
 from exactdp.accounting.pairs.approximate import ApproximateDP
 from exactdp.accounting.pairs.discrete_gaussian import DiscreteGaussian
-from exactdp.accounting.prv import Mechanism
+from exactdp.train.certificate import Release
 
 _TOLERANCE = 1e-3
 _LIMITS = (1e-2, 1e6)  # of 1 / sqrt(R): sigma stays below the 1e8 that a pair may have
-
-Release = tuple[Mechanism, int, str]
-"""Mechanism, how often it is run, and what it releases, in words."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,6 +13,7 @@ A schema is public: declared by the user, or made of private statistics.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import re
 from collections.abc import Mapping
@@ -160,13 +161,9 @@ class Column:
         code = int(scaled.to_integral_value())
         return code if self.holds(code) else None
 
-    @property
+    @functools.cached_property
     def _positions(self) -> Mapping[str, int]:
-        found = self.__dict__.get("_found")
-        if found is None:
-            found = {value: place for place, value in enumerate(self.values)}
-            object.__setattr__(self, "_found", found)
-        return cast("Mapping[str, int]", found)
+        return {value: place for place, value in enumerate(self.values)}
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: name, kind and what that kind has; a float's ends as numbers."""

@@ -12,6 +12,7 @@ Source: arXiv 2412.02467v2, released code, for the weights; the normalisation is
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -137,18 +138,13 @@ class RowObjective:
                 counts[name] += int(counted.sum())
         return {name: float(np.exp(totals[name] / counts[name])) for name in names if counts[name]}
 
-    @property
+    @functools.cached_property
     def _compiled(self) -> Callable[..., Any]:
-        return self._kept("_jitted", lambda: jax.jit(lambda p, t: self.losses(p, t.astype(jnp.int32))))
+        return jax.jit(lambda p, t: self.losses(p, t.astype(jnp.int32)))
 
-    @property
+    @functools.cached_property
     def _by_token(self) -> Callable[..., Any]:
-        return self._kept("_tokens", lambda: jax.jit(lambda p, t: self.token_losses(p, t.astype(jnp.int32))))
-
-    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
-        if name not in self.__dict__:
-            object.__setattr__(self, name, make())
-        return self.__dict__[name]
+        return jax.jit(lambda p, t: self.token_losses(p, t.astype(jnp.int32)))
 
 
 def _batches(x: np.ndarray) -> list[np.ndarray]:

@@ -7,7 +7,6 @@ import math
 
 from exactdp.accounting.pairs.approximate import ApproximateDP
 from exactdp.accounting.printed import two_stage as printed
-from exactdp.accounting.sampling import truncated
 from exactdp.accounting.threat import Adjacency, Coins, ThreatModel
 from exactdp.mechanisms.batches import Poisson
 from exactdp.train import calibration, certificates
@@ -143,10 +142,5 @@ def sampler(settings: TwoStageSettings, *, num_rows: int) -> tuple[Poisson, int]
     """
     q = min(settings.batch_size / num_rows, 0.25)
     steps = math.ceil(EPOCHS / q) if settings.num_steps is None else int(settings.num_steps)
-    capacity = truncated.capacity_for(
-        num_rows,
-        sampling_probability=q,
-        num_steps=steps,
-        log10_overflow=math.log10(settings.delta) - 6.0,
-    )
-    return Poisson(num_rows, q, capacity), steps
+    slots = calibration.capacity(num_rows, sampling_probability=q, num_steps=steps, delta=settings.delta)
+    return Poisson(num_rows, q, slots), steps
