@@ -140,6 +140,11 @@ class Law(Moments):
         return None
 
     @property
+    def erased_gaussian(self) -> tuple[float, float] | None:
+        """(mu, q) where the step is `gaussian_mu`'s with probability q and else tells nothing, visibly."""
+        return None
+
+    @property
     def laplace_width(self) -> Fraction | None:
         """The largest loss where the law is that of a Laplace release; equal ones compose in closed form."""
         return None

@@ -34,6 +34,11 @@ class ErasureLaw(Law):
         return min(low, 0.0), max(high, 0.0)
 
     @property
+    def erased_gaussian(self) -> tuple[float, float] | None:
+        mu = self.law.gaussian_mu
+        return None if mu is None else (mu, self.q)
+
+    @property
     def anchor(self) -> float:
         return 0.0
 

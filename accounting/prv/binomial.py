@@ -13,6 +13,8 @@ from exactdp.accounting.prv.saddle import EPS
 # 1/12, 1/360, 1/1260, 1/1680, 1/1188: Stirling's series of log n! - log(sqrt(2 pi n) (n / e)^n).
 _STIRLING = (1.0 / 12.0, -1.0 / 360.0, 1.0 / 1260.0, -1.0 / 1680.0, 1.0 / 1188.0)
 
+_LEAST_TERM = 1e-307
+
 
 @dataclasses.dataclass(frozen=True)
 class Tail:
@@ -43,29 +45,62 @@ def tail(count: int, p: float, q: float, gap: float, k: int) -> Tail:
       gap: what a success adds, > 0.
       k: 0 <= k <= count.
     """
-    mode = min(max(k, math.floor((count + 1) * p)), count)
     spread = math.sqrt(count * p * q)
-    length = math.ceil(10.0 * spread) + 200
+    found = terms(count, p, q, least=k, length=math.ceil(10.0 * spread) + 200)
+    w, fall = found.w, gap * (found.j - k)
+    return Tail(
+        found.log_mass,
+        float(w @ -np.expm1(-fall)),
+        float(w @ np.exp(-fall)),
+        float(w @ found.error) / float(w.sum()),
+        found.left_out,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """Probabilities w_j = P(Binomial = j) / exp(log_mass) around the largest.
+
+    Attributes:
+      log_mass: log of the largest term's probability.
+      j: increasing, one after the other.
+      w: at each j, at most 1.
+      error: bound of the relative error of exp(log_mass) w_j, at each j.
+      left_out: bound of the sum of the w_j, j >= `least`, left out.
+    """
+
+    log_mass: float
+    j: Array
+    w: Array
+    error: Array
+    left_out: float
+
+
+def terms(count: int, p: float, q: float, *, least: int, length: int) -> Terms:
+    """The terms from `least` on that are within `length` of the largest of them.
+
+    Args:
+      count: number of trials.
+      p: probability of a success, in (0, 1).
+      q: 1 - p, known to a few units.
+      least: 0 <= least <= count.
+      length: >= 1.
+    """
+    mode = min(max(least, math.floor((count + 1) * p)), count)
     above = np.arange(mode, min(mode + length, count), dtype=np.float64)
     up = np.cumprod((count - above) / (above + 1.0) * (p / q))
-    below = np.arange(mode, max(mode - length, k), -1.0)
+    below = np.arange(mode, max(mode - length, least), -1.0)
     down = np.cumprod(below / (count - below + 1.0) * (q / p))
     j = np.concatenate([below[::-1] - 1.0, [float(mode)], above + 1.0])
     w = np.concatenate([down[::-1], [1.0], up])
-    fall = gap * (j - k)
-    total = float(w.sum())
-    # A term's factors are each known to a few units; so are p and q, within eight.
-    error = 4 * EPS * float(w @ (5.0 * np.abs(j - mode) + 2.0 * np.abs(j - count * p))) / total
+    kept = w >= _LEAST_TERM  # smaller ones would lose digits
+    j, w = j[kept], w[kept]
     log_mass, mass_error = _log_mass(count, mode, p, q)
     left_out = _left_out(w[-1], (count - j[-1]) / (j[-1] + 1.0) * (p / q)) if j[-1] < count else 0.0
-    left_out += _left_out(w[0], j[0] / (count - j[0] + 1.0) * (q / p)) if j[0] > k else 0.0
-    return Tail(
-        log_mass,
-        float(w @ -np.expm1(-fall)),
-        float(w @ np.exp(-fall)),
-        error + mass_error + 64 * EPS,
-        left_out,
-    )
+    left_out += _left_out(w[0], j[0] / (count - j[0] + 1.0) * (q / p)) if j[0] > least else 0.0
+    # A term's factors are each known to a few units; so are p and q, within eight.
+    error = 4 * EPS * (5.0 * np.abs(j - mode) + 2.0 * np.abs(j - count * p)) + mass_error + 64 * EPS
+    return Terms(log_mass, j, w, error, left_out)
 
 
 def _left_out(last: float, ratio: float) -> float:

@@ -1,4 +1,4 @@
-"""Closed forms: one step, Gaussians or Laplaces without sampling, of two losses, or that only fail."""
+"""Closed forms: one step; Gaussians, also behind visible coins; Laplaces; two losses; failures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from exactdp.accounting.interval import Interval
 from exactdp.accounting.laws.law import Law
 from exactdp.accounting.pairs.gaussian import Gaussian
-from exactdp.accounting.prv import binomial, laplace
+from exactdp.accounting.prv import binomial, erased, laplace
 from exactdp.accounting.prv.saddle import EPS, Components
 
 _BEYOND = 1e-3  # share of the last move
@@ -112,6 +112,9 @@ def find(components: Components) -> Closed | None:
     if law.laplace_width is not None:
         value = laplace.hockey_stick(law.laplace_width, count)
         return None if value is None else Closed(value, count * law.support[1], 0.5 * count * law.support[1])
+    if law.erased_gaussian is not None:
+        value = erased.hockey_stick(*law.erased_gaussian, count)
+        return None if value is None else Closed(value, math.inf)
     return _binomial(law, count)
 
 

@@ -11,10 +11,14 @@ HELP = "lower bounds of epsilon by attacks, beside what is claimed"
 KINDS: Mapping[str, str] = {
     "mechanism": "exactdp.benchmarks.cli.audit_mechanism",
     "dirichlet": "exactdp.benchmarks.cli.audit_dirichlet",
+    "dpsgd": "exactdp.benchmarks.cli.audit_dpsgd",
+    "feature": "exactdp.benchmarks.cli.audit_feature",
 }
 EXAMPLES = """\
   exactdp audit mechanism
   exactdp audit dirichlet --seed 0 --out audit
+  exactdp audit dpsgd --seed 0
+  exactdp audit feature --batches single --seed 0
   exactdp audit dirichlet --help"""
 
 

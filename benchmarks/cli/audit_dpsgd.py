@@ -1,0 +1,77 @@
+"""`exactdp audit dpsgd`: what the released gradients of DP-SGD tell of a record."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from exactdp.benchmarks.cli import audit_training, extras
+
+if TYPE_CHECKING:
+    from exactdp.benchmarks.training_audit.audit import Audited
+    from exactdp.benchmarks.training_audit.options import Options
+
+HELP = "the trainer of DP-SGD: a record in the worst case, or canaries in one run"
+EXAMPLES = """\
+  exactdp audit dpsgd --seed 0
+  exactdp audit dpsgd --design one_run --trials 2000 --seed 0 --json
+  exactdp audit dpsgd --design one_run --canary mislabelled --dataset digits --trials 500
+Weights are trained by the step of `exactdp train dpsgd`. The adversary sees the weights after every step, or
+the final ones alone.
+exit status: 1 where the certified epsilon is refuted"""
+
+_DEFAULTS = {
+    "noise_multiplier": 1.0,
+    "sampling_probability": 0.1,
+    "num_steps": 50,
+    "delta": 1e-5,
+    "trials": 20_000,
+    "confidence": 0.95,
+}
+_DESIGNS = ("many_runs", "one_run")
+_CANARIES = ("own_feature", "mislabelled", "random")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags."""
+    parser.add_argument(
+        "--design",
+        choices=_DESIGNS,
+        default=_DESIGNS[0],
+        help="many_runs: many models, half of them with the one canary; one_run: one model with many "
+        "canaries, each in or out by its own coin (many_runs)",
+    )
+    parser.add_argument(
+        "--canary",
+        choices=_CANARIES,
+        default=_CANARIES[0],
+        help="own_feature: the worst case, a feature that no other record has; mislabelled, random: real "
+        "records with another label, or noise, among those of --dataset; one_run only (own_feature)",
+    )
+    parser.add_argument("--dataset", default="digits", metavar="X", help="of real records (digits)")
+    parser.add_argument("--model", default="mlp", metavar="X", help="for real records (mlp)")
+    parser.add_argument("--learning_rate", type=float, default=1.0, metavar="X", help="for real records (1)")
+    audit_training.add_arguments(parser, _DEFAULTS)
+
+
+def execute(arguments: argparse.Namespace) -> tuple[str, int]:
+    """Runs the audit."""
+    if arguments.canary != _CANARIES[0] and arguments.design != "one_run":
+        raise ValueError(f"canary must be own_feature for many_runs, got {arguments.canary}")
+    return audit_training.execute(
+        arguments, name=f"dpsgd_{arguments.design}", audit=lambda options: _audit(arguments, options)
+    )
+
+
+def _audit(arguments: argparse.Namespace, options: Options) -> Audited:
+    with extras.needed("train", to="audit"):
+        from exactdp.benchmarks.training_audit import audit, dpsgd, real
+        from exactdp.benchmarks.training_audit.options import RealData
+        from exactdp.train import data
+    if arguments.design == "many_runs":
+        return audit.many_runs(dpsgd.many_runs(options), options)
+    if arguments.canary == _CANARIES[0]:
+        return audit.one_run(dpsgd.one_run(options), options)
+    data.require_known(arguments.dataset)
+    asked = RealData(arguments.dataset, arguments.model, arguments.canary, arguments.learning_rate)
+    return audit.one_run(real.one_run(options, asked), options)

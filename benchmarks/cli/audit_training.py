@@ -1,0 +1,81 @@
+"""What `exactdp audit dpsgd` and `exactdp audit feature` have in common."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from exactdp.benchmarks.cli import extras, flags, output
+from exactdp.benchmarks.curves.ladders import number
+
+if TYPE_CHECKING:
+    from exactdp.benchmarks.training_audit.audit import Audited
+    from exactdp.benchmarks.training_audit.options import Options
+
+_FLAGS: tuple[tuple[str, Callable[[str], Any], str], ...] = (
+    ("noise_multiplier", float, "noise standard deviation / clip norm"),
+    ("sampling_probability", float, "of a record, in each step"),
+    ("num_steps", number, "steps of a run"),
+    ("delta", float, "of all epsilons"),
+    ("trials", number, "whole runs, half of them with the record; canaries of one run"),
+    ("confidence", float, "of each bound"),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser, defaults: Mapping[str, float]) -> None:
+    """Adds the common flags.
+
+    Args:
+      parser: to add to.
+      defaults: of the flags.
+    """
+    for name, kind, described in _FLAGS:
+        parser.add_argument(
+            f"--{name}",
+            type=kind,
+            default=defaults[name],
+            metavar="X",
+            help=f"{described} ({defaults[name]:g})",
+        )
+    parser.add_argument("--seed", type=number, metavar="X", help="of the runs (another one each time)")
+    parser.add_argument(
+        "--out",
+        type=flags.directory,
+        metavar="DIR",
+        help="also write the result, a CSV file of all bounds and a figure",
+    )
+    flags.add_json(parser)
+
+
+def execute(
+    arguments: argparse.Namespace, *, name: str, audit: Callable[[Options], Audited]
+) -> tuple[str, int]:
+    """Carries an audit out; exit status 1 where it refutes what is certified.
+
+    Args:
+      arguments: as parsed.
+      name: of the files in `--out`.
+      audit: options -> what was found.
+    """
+    with extras.needed("train", to="audit"):
+        from exactdp.benchmarks.curves import store
+        from exactdp.benchmarks.training_audit import report
+        from exactdp.benchmarks.training_audit.options import Options
+    start = time.perf_counter()
+    names = [flag for flag, *_ in _FLAGS]
+    options = Options(seed=arguments.seed, **{flag: getattr(arguments, flag) for flag in names})
+    directory = None if arguments.out is None else store.prepare_directory("out", arguments.out)
+    found = audit(options)
+    files = [] if directory is None else report.write(directory, found, options, name=name)
+    status = 1 if found.refuted else 0
+    if arguments.json:
+        answer = {
+            **found.as_dict(),
+            "parameters": {**{flag: getattr(options, flag) for flag in names}, "seed": options.seed},
+            "files": [str(path) for path in files],
+            "seconds": time.perf_counter() - start,
+        }
+        return output.as_json(answer), status
+    return "\n".join([report.lines(found, options), *(f"wrote {path}" for path in files)]), status
