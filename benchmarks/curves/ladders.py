@@ -25,6 +25,13 @@ TITLES: Mapping[str, str] = {
     "feature": "Feature differential privacy",
     "two_stage": "DP-2Stage",
 }
+# Those parameters of a ladder that decide what the audited release is. That of two_stage is also decided by
+# its data set, which gives the sampling probability.
+_DECISIVE: Mapping[str, tuple[str, ...]] = {
+    "dirichlet": ("scaling", "offset", "sampling_probability", "num_steps"),
+    "feature": ("noise_multiplier", "sampling_probability", "num_steps"),
+    "two_stage": ("dataset", "noise_multiplier", "num_steps"),
+}
 
 
 def _signature(paper: str) -> inspect.Signature:
@@ -40,6 +47,16 @@ def defaults(paper: str) -> dict[str, Any]:
 def parameters() -> dict[str, list[str]]:
     """The parameters of each paper's ladder."""
     return {paper: list(defaults(paper)) for paper in PAPERS}
+
+
+def decisive(paper: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Those parameters of a ladder in which an audit must agree with it, but for delta.
+
+    Args:
+      paper: a name in `PAPERS`.
+      parameters: of the ladder, all of them.
+    """
+    return {name: parameters[name] for name in _DECISIVE[paper] if name in parameters}
 
 
 def reader(name: str) -> Callable[[str], Any]:
