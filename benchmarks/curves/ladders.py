@@ -13,6 +13,7 @@ from exactdp.accounting.interval import Interval
 
 if TYPE_CHECKING:
     from exactdp.accounting.ladder.rung import Rung
+    from exactdp.accounting.threat import ThreatModel
 
 PAPERS = ("dirichlet", "feature", "two_stage")
 ARXIV: Mapping[str, str] = {
@@ -47,6 +48,12 @@ def defaults(paper: str) -> dict[str, Any]:
 def parameters() -> dict[str, list[str]]:
     """The parameters of each paper's ladder."""
     return {paper: list(defaults(paper)) for paper in PAPERS}
+
+
+def audited(paper: str) -> ThreatModel:
+    """What an audit must have attacked to fill the open rung of a paper's ladder."""
+    module = importlib.import_module(f"exactdp.accounting.ladder.{paper}")
+    return module.AUDITED
 
 
 def decisive(paper: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
