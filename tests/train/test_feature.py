@@ -150,6 +150,14 @@ def test_with_nothing_public_it_is_dpsgd() -> None:
     )
 
 
+def test_a_map_that_leaves_next_to_nothing_private_is_checked_too() -> None:
+    ready = prepare("blur:sigma=0.22+label")
+    records, _ = batch(3)
+    view = parse("blur:sigma=0.22").view(records.x)
+    assert 0.0 < float(jnp.max(jnp.abs(view - records.x))) < 1e-4
+    ready.task.check(params(), records)
+
+
 def test_an_empty_private_batch_is_noise_and_the_public_mean() -> None:
     task: Task = prepare().task
     records, mask = batch()
