@@ -21,7 +21,7 @@ from exactdp.accounting.rdp.bound import UpperBound
 
 _CELLS = 20_001
 _NEAR_ZERO = 1e-9  # an order at which the tilt is no tilt
-_SOURCE = "Dong, Roth and Su 2022 (arXiv 1905.02383), Theorem 3.4"
+_SOURCE = "Dong, Roth and Su 2022 (arXiv 1905.02383), central limit theorem for composition"
 
 Side = Sequence[tuple[Law, int]]
 

@@ -32,7 +32,7 @@ def log_sample(key: jax.Array, concentration: ArrayLike) -> jax.Array:
     Raises:
       ValueError: `concentration` has no class axis, or `key` is no typed scalar key.
 
-    Source: Figurnov, Mohamed, Mnih 2018 (arXiv 1805.08498), section 4.
+    Source: Figurnov, Mohamed, Mnih 2018 (arXiv 1805.08498).
     """
     a = jnp.asarray(concentration)
     if a.ndim == 0:

@@ -40,8 +40,8 @@ def log_sample_slope(log_sample: jax.Array, *, shape_parameter: jax.Array) -> ja
       The derivative, positive, float32: relative error at most 1e-5 for a from 1e-3 to 1e4 and x between
       the quantiles 1e-6 and 1 - 1e-6. NaN where an argument is NaN.
 
-    Source: Figurnov, Mohamed, Mnih 2018 (arXiv 1805.08498), equation (6); the expansion is derived here from
-    the continuity equation of the density of log X.
+    Source: Figurnov, Mohamed, Mnih 2018 (arXiv 1805.08498), for the implicit derivative; the expansion is
+    derived here from the continuity equation of the density of log X.
     """
     u, a = log_sample, shape_parameter
     log_ratio = u - jnp.log(a)

@@ -3,7 +3,7 @@
 With K views the loss of record i is the mean of the losses of its views, so that it still has one gradient,
 clipped once: the sensitivity and the accounting are those of K = 1.
 
-Source: arXiv 2204.13650, Section 3 (augmentation multiplicity).
+Source: arXiv 2204.13650 (augmentation multiplicity).
 """
 
 from __future__ import annotations

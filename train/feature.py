@@ -125,7 +125,7 @@ def task(
     def check(params: Parameters, records: Records) -> Any:
         key = jax.random.key(0)
         examples = private.examples(records, key)
-        clipping.verify(private.losses, params, examples)
+        clipping.verify(private.losses, params, examples, scale=private.total)
         require_gradient(private.losses, params, examples)
         if not public.nothing:
             require_gradient(objective.losses, params, objective.examples(records, key=key, public=public))

@@ -28,7 +28,6 @@ from exactdp.accounting import validate
 from exactdp.accounting.interval import Interval
 from exactdp.accounting.ladder import rung
 from exactdp.accounting.ledger import Ledger
-from exactdp.accounting.threat import ThreatModel
 from exactdp.mechanisms import keys
 from exactdp.train import folder, metrics, parallel
 from exactdp.train.budget import Budget
@@ -38,6 +37,7 @@ from exactdp.train.interrupt import Interrupted, Watch
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.records import digest
 from exactdp.train.reservation import Blocks, Reservation, seal
+from exactdp.train.result import Result
 from exactdp.train.settings import whole
 from exactdp.train.state import State, initial
 from exactdp.train.step import Outcome, compile_step
@@ -90,45 +90,6 @@ class Options:
         """The interval of that name, a 20th of the run where none is set."""
         value: int | None = getattr(self, name)
         return -(-int(self.num_steps) // 20) if value is None else int(value)
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """What a finished run gives.
-
-    Attributes:
-      metric: what is measured, such as test_accuracy.
-      measured: of the released weights, on the test records.
-      epsilon: certified, of all that the ledger holds.
-      delta: at which.
-      threat_model: what epsilon is about.
-      steps: done in the whole run.
-      seconds: this call took.
-      run: the folder.
-      state: the last one.
-    """
-
-    metric: str
-    measured: float
-    epsilon: Interval
-    delta: float
-    threat_model: ThreatModel
-    steps: int
-    seconds: float
-    run: Path
-    state: State = dataclasses.field(repr=False)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON; infinities are floats."""
-        return {
-            self.metric: self.measured,
-            "epsilon": {"lower": self.epsilon.lower, "upper": self.epsilon.upper},
-            "delta": self.delta,
-            "threat_model": self.threat_model.as_dict(),
-            "steps": self.steps,
-            "seconds": self.seconds,
-            "run": str(self.run),
-        }
 
 
 def run(

@@ -22,6 +22,7 @@ from exactdp.train.network import Network
 from exactdp.train.objective import Objective
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.public_map import public_map
+from exactdp.train.result import Result
 from exactdp.train.settings import Settings, whole
 from exactdp.train.state import Parameters
 from exactdp.train.task import Task
@@ -135,7 +136,7 @@ def run(
     options: loop.Options | None = None,
     described: Mapping[str, Any] | None = None,
     announce: Callable[[], None] | None = None,
-) -> loop.Result:
+) -> Result:
     """Carries a prepared run out.
 
     Args:

@@ -31,10 +31,13 @@ class Residual:
     Attributes:
       examples: (records, key) -> what the loss takes.
       losses: (params, examples) -> the residual of each record.
+      total: (params, examples) -> the sum of the two losses, where the residual is their difference taken in
+        two passes, whose gradients may nearly cancel; None otherwise.
     """
 
     examples: Callable[[Records, jax.Array], Examples]
     losses: ExampleLosses
+    total: ExampleLosses | None = None
 
 
 class Objective(Protocol):
@@ -141,9 +144,16 @@ def two_passes(objective: Objective, public: Public) -> Residual:
         view = objective.examples(records, key=key, public=public)
         return jax.tree.map(lambda a, b: jnp.stack([a, b], 1), own, view)
 
-    def losses(params: Parameters, found: Examples) -> Float[Array, " batch"]:
+    def both(params: Parameters, found: Examples) -> Float[Array, "batch 2"]:
         rows = jax.tree.map(lambda a: jnp.reshape(a, (-1, *a.shape[2:])), found)
-        both = jnp.reshape(objective.losses(params, rows), (-1, 2))
-        return both[:, 0] - both[:, 1]
+        return jnp.reshape(objective.losses(params, rows), (-1, 2))
 
-    return Residual(examples, losses)
+    def losses(params: Parameters, found: Examples) -> Float[Array, " batch"]:
+        pair = both(params, found)
+        return pair[:, 0] - pair[:, 1]
+
+    def total(params: Parameters, found: Examples) -> Float[Array, " batch"]:
+        pair = both(params, found)
+        return pair[:, 0] + pair[:, 1]
+
+    return Residual(examples, losses, total)

@@ -13,6 +13,7 @@ from exactdp.train import data, folder, loop, methods, models, parallel
 from exactdp.train.augmentation import Augmentation
 from exactdp.train.generative import UNET, Generative
 from exactdp.train.optimiser import Optimiser
+from exactdp.train.result import Result
 from exactdp.train.settings import Settings, whole
 
 _SMALL_SIDE = 16
@@ -148,9 +149,7 @@ class Start:
             generative=self._generative(),
         )
 
-    def carry_out(
-        self, prepared: methods.Prepared, *, announce: Callable[[], None] | None = None
-    ) -> loop.Result:
+    def carry_out(self, prepared: methods.Prepared, *, announce: Callable[[], None] | None = None) -> Result:
         """Trains; see `exactdp.train.loop.run` for `announce` and for what it raises."""
         return methods.run(
             prepared,

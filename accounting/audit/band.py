@@ -95,8 +95,8 @@ class Band:
     def mu_lower(self) -> float:
         """Lower bound of every mu for which the mechanism is mu-GDP: max Phi^-1(1 - fpr) - Phi^-1(fnr), or 0.
 
-        Source: Dong, Roth and Su 2022 (arXiv 1905.02383), Definition 2.6; as an audit: Nasr et al. 2023
-        (arXiv 2302.07956).
+        Source: Dong, Roth and Su 2022 (arXiv 1905.02383), for mu-GDP; as an audit: Nasr et al. 2023 (arXiv
+        2302.07956).
         """
         mu = -special.ndtri(np.array(self.fpr_upper)) - special.ndtri(np.array(self.fnr_upper))
         return max(0.0, float(np.max(mu)))

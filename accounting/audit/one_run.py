@@ -74,7 +74,7 @@ def p_value(epsilon: float, *, delta: float, num_canaries: int, guesses: int, co
     Raises:
       ValueError: an argument is out of range.
 
-    Source: Steinke, Nasr, Jagielski 2023 (arXiv 2305.08846), Theorem 5.2 and Appendix D.
+    Source: Steinke, Nasr, Jagielski 2023 (arXiv 2305.08846), Appendix D.
     """
     eps = validate.non_negative("epsilon", epsilon)
     if eps > _LARGEST_EPSILON:

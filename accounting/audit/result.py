@@ -41,6 +41,8 @@ class AuditResult:
       tradeoff: points (fpr, fnr) of a convex curve above the true one, with the same confidence; may be
         empty.
       note: what to know before quoting it.
+      parameters: of the mechanism that was attacked, finite numbers under the names that its paper's ladder
+        has for them; empty where they were not stored.
 
     Raises:
       ValueError: a value is outside its range.
@@ -57,6 +59,7 @@ class AuditResult:
     mu_lower: float | None = None
     tradeoff: tuple[tuple[float, float], ...] = ()
     note: str = ""
+    parameters: Mapping[str, float] = dataclasses.field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         validate.non_negative("epsilon_lower", self.epsilon_lower)
@@ -72,6 +75,8 @@ class AuditResult:
         for fpr, fnr in self.tradeoff:
             validate.probability("tradeoff", fpr)
             validate.probability("tradeoff", fnr)
+        for name, value in self.parameters.items():
+            validate.finite(f"parameters[{name!r}]", value)
 
     def refutes(self, epsilon: float, *, delta: float, threat_model: ThreatModel) -> bool:
         """Whether the claim "(epsilon, delta)-DP" of the same threat model is refuted at this confidence.
@@ -120,6 +125,7 @@ class AuditResult:
         quantities.append(Quantity("trials", float(self.trials), "1"))
         if self.mu_lower is not None:
             quantities.append(Quantity("mu_lower", self.mu_lower, "1"))
+        quantities += [Quantity(name, float(value), "1") for name, value in self.parameters.items()]
         return Rung(
             name="audited",
             kind="audited",
@@ -131,19 +137,45 @@ class AuditResult:
             quantities=tuple(quantities),
         )
 
-    def placed(self, ladder: Sequence[Rung], *, delta: float) -> list[Rung]:
+    def differing(self, parameters: Mapping[str, Any]) -> dict[str, float]:
+        """Those of the audit's parameters that have another value in `parameters`, with the audit's value.
+
+        What either side does not know as a number does not differ.
+
+        Args:
+          parameters: of a ladder, by name.
+        """
+        known = {
+            name: value for name, value in parameters.items() if _is_number(value) and name in self.parameters
+        }
+        return {
+            name: self.parameters[name]
+            for name, value in known.items()
+            if not math.isclose(value, self.parameters[name], rel_tol=1e-9)
+        }
+
+    def placed(
+        self, ladder: Sequence[Rung], *, delta: float, parameters: Mapping[str, Any] | None = None
+    ) -> list[Rung]:
         """The ladder with its open audited rung filled by this result.
 
         Args:
           ladder: as `rungs` of a paper returns it.
           delta: the ladder's, at most the audit's.
+          parameters: of the ladder, those that the audit must agree with where it knows them.
 
         Raises:
-          ValueError: the ladder has no open audited rung, its threat model is another one, or `delta` is
-            above the audit's.
+          ValueError: the ladder has no open audited rung, its threat model is another one, `delta` is above
+            the audit's, or a parameter differs.
         """
         place = base.open_rung(ladder)
         self.require(delta=delta, threat_model=place.threat_model)
+        other = self.differing(parameters or {})
+        if other:
+            raise ValueError(
+                "parameters of the audit must be the ladder's, got "
+                + ", ".join(f"{name} = {value:g}" for name, value in other.items())
+            )
         return base.with_audit(ladder, self.rung(command=place.command))
 
     def as_dict(self) -> dict[str, Any]:
@@ -151,11 +183,14 @@ class AuditResult:
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         record["threat_model"] = self.threat_model.as_dict()
         record["tradeoff"] = [list(point) for point in self.tradeoff]
+        record["parameters"] = dict(self.parameters)
         return record
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> AuditResult:
         """Reads `as_dict`. Further fields are ignored, so that a command may store more beside it.
+
+        So are entries of `parameters` that are no numbers, such as a seed that was not given.
 
         Raises:
           ValueError: a required field is missing, or a value is outside its range.
@@ -164,7 +199,9 @@ class AuditResult:
         missing = [
             name
             for name, field in fields.items()
-            if field.default is dataclasses.MISSING and name not in record
+            if field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING
+            and name not in record
         ]
         if missing:
             raise ValueError(
@@ -176,6 +213,9 @@ class AuditResult:
             values["tradeoff"] = tuple((*point,) for point in values.get("tradeoff", ()))
             if any(len(point) != 2 for point in values["tradeoff"]):
                 raise ValueError(f"tradeoff must be pairs (fpr, fnr), got {values['tradeoff']}")
+            values["parameters"] = {
+                name: value for name, value in values.get("parameters", {}).items() if _is_number(value)
+            }
             return cls(**values)
         except (TypeError, AttributeError) as error:
             raise ValueError(f"an audit result must have fields of the right kind, got {error}") from None
@@ -200,3 +240,7 @@ class AuditResult:
         if not isinstance(record, dict):
             raise ValueError(f"audit must be a JSON object, got {path}")
         return cls.from_dict(cast(dict[str, Any], record))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

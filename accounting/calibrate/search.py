@@ -17,6 +17,7 @@ from exactdp.accounting.prv import Composition
 
 _MAX_CALLS = 120
 _FAR = 3e-3  # width of epsilon, over the target, that serves while the bracket is wide
+_EASY = 1e-8  # one that is had at any epsilon: it serves where epsilon is far above a tiny target
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +151,7 @@ class _Search:
         # Wide intervals suffice far away; near the end they must tell neighbours apart.
         close = self.safe and self.unsafe and abs(math.log(self.safe[0] / self.unsafe[0])) < 1e-2
         fine = None if self.whole else 0.3 * self.tolerance * self.target
-        interval = self._ask(composition, fine if close else _FAR * self.target)
+        interval = self._ask(composition, fine if close else max(_FAR * self.target, _EASY))
         if not close and interval.lower <= self.target < interval.upper:
             interval = self._ask(composition, fine)
         # Of several safe values the largest risk counts, of the others the smallest.

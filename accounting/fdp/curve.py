@@ -1,7 +1,7 @@
 """Trade-off curves f: fpr -> least fnr, and what can be done with one.
 
 A trade-off curve is convex, continuous, non-increasing on [0, 1], with 0 <= f(x) <= 1 - x. Source: Dong, Roth
-and Su 2022 (arXiv 1905.02383), Definition 2.1 and Proposition 2.2.
+and Su 2022 (arXiv 1905.02383), Definition 2.1.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TradeoffCurve(abc.ABC):
     def delta(self, epsilon: float) -> float:
         """delta(epsilon) = 1 + f*(-e^epsilon) = max_x 1 - f(x) - e^epsilon x, for any finite `epsilon`.
 
-        Source: Dong, Roth and Su 2022 (arXiv 1905.02383), Proposition 2.12.
+        Source: Dong, Roth and Su 2022 (arXiv 1905.02383), on the two as convex duals.
         """
 
     @abc.abstractmethod
@@ -147,7 +147,7 @@ class PiecewiseLinearTradeoff(TradeoffCurve):
         Raises:
           ValueError: there is no point, or one is out of range.
 
-        Source: Dong, Roth and Su 2022 (arXiv 1905.02383), Propositions 2.4 and 2.5.
+        Source: Dong, Roth and Su 2022 (arXiv 1905.02383), Proposition 2.5 for one point.
         """
         slopes: list[float] = []
         intercepts: list[float] = []
@@ -170,7 +170,7 @@ class PiecewiseLinearTradeoff(TradeoffCurve):
     def symmetrised(self) -> PiecewiseLinearTradeoff:
         """The convex envelope of min(f, f^-1): the symmetric guarantee that both directions share.
 
-        Source: Dong, Roth and Su 2022 (arXiv 1905.02383), Section 4.1 (the operator min{f, f^-1}**).
+        Source: Dong, Roth and Su 2022 (arXiv 1905.02383), on subsampling (the operator min{f, f^-1}**).
         """
         x, y = self.fpr_knots, self.fnr_knots
         return PiecewiseLinearTradeoff.from_points((*x, *y), (*y, *x))

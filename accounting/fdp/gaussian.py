@@ -23,7 +23,7 @@ class GaussianTradeoff(TradeoffCurve):
     Raises:
       ValueError: `mu` is negative or not finite.
 
-    Source: Dong, Roth and Su 2022 (arXiv 1905.02383), Definition 2.6, Corollary 2.13.
+    Source: Dong, Roth and Su 2022 (arXiv 1905.02383), Corollary 2.13 for delta.
     """
 
     mu: float
@@ -84,7 +84,7 @@ def poisson_clt(noise_multiplier: float, *, sampling_probability: float, num_ste
     Raises:
       ValueError: an argument is out of range.
 
-    Source: Bu, Dong, Long and Su 2020 (arXiv 1911.11607), Section 3.
+    Source: Bu, Dong, Long and Su 2020 (arXiv 1911.11607).
     """
     sigma = validate.positive("noise_multiplier", noise_multiplier)
     q = validate.probability("sampling_probability", sampling_probability)
@@ -94,7 +94,7 @@ def poisson_clt(noise_multiplier: float, *, sampling_probability: float, num_ste
     return Approximation(
         q * math.sqrt(steps) * growth,
         "mu of the central limit, Poisson sampling",
-        "arXiv 1911.11607, Section 3",
+        "arXiv 1911.11607",
     )
 
 
@@ -111,7 +111,7 @@ def uniform_clt(noise_multiplier: float, *, sampling_probability: float, num_ste
     Raises:
       ValueError: an argument is out of range.
 
-    Source: Dong, Roth and Su 2022 (arXiv 1905.02383), Corollary 5.4.
+    Source: Dong, Roth and Su 2022 (arXiv 1905.02383), on noisy SGD.
     """
     sigma = validate.positive("noise_multiplier", noise_multiplier)
     q = validate.probability("sampling_probability", sampling_probability)
@@ -128,5 +128,5 @@ def uniform_clt(noise_multiplier: float, *, sampling_probability: float, num_ste
     return Approximation(
         math.sqrt(2.0) * q * math.sqrt(steps) * growth,
         "mu of the central limit, uniform sampling",
-        "arXiv 1905.02383, Corollary 5.4",
+        "arXiv 1905.02383",
     )

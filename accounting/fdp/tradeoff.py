@@ -66,8 +66,8 @@ def tradeoff(
     Raises:
       ValueError: an argument is out of range.
 
-    Source: Dong, Roth and Su 2022 (arXiv 1905.02383), Proposition 2.12 and Section 4.1; envelopes: see
-    `fdp.envelope`.
+    Source: Dong, Roth and Su 2022 (arXiv 1905.02383), on curves and (epsilon, delta) as convex duals;
+    envelopes: see `fdp.envelope`.
     """
     rates = np.array([validate.probability("fpr", value) for value in fpr], dtype=np.float64)
     query = _Query(composition, direction, tolerance)

@@ -313,8 +313,12 @@ def feature_dp(setting: Setting) -> Rung:
     return dataclasses.replace(rung, quantities=(multiplier,))
 
 
+AUDITED: ThreatModel = REPLACE_WEIGHTS
+"""What an audit must have attacked to fill the ladder's open rung."""
+
+
 def _audited(setting: Setting) -> Rung:
-    return base.open_audit(REPLACE_WEIGHTS, command=setting.command)
+    return base.open_audit(AUDITED, command=setting.command)
 
 
 BUILDERS: Mapping[str, Callable[[Setting], Rung]] = {

@@ -306,8 +306,12 @@ def theorem_6(setting: Setting) -> Rung:
     )
 
 
+AUDITED: ThreatModel = REPLACE
+"""What an audit must have attacked to fill the ladder's open rung."""
+
+
 def _audited(setting: Setting) -> Rung:
-    return base.open_audit(REPLACE, command=setting.command)
+    return base.open_audit(AUDITED, command=setting.command)
 
 
 BUILDERS: Mapping[str, Callable[[Setting], Rung]] = {

@@ -6,7 +6,7 @@ t(x) = 1 − q + q·e^{rx},
     D_λ((1−q)Q + qP ‖ Q) = log E_Q[t^λ] / (λ−1),   1 < λ < 1 + α/r,
 
 which is at least the divergence of the other direction, as the pair is symmetric (Mironov, Talwar, Zhang
-2019, arXiv 1908.10530, Theorem 5). E_Q[t^λ] − 1 = E_Q[t·k(λ−1, log t)] has a positive integrand
+2019, arXiv 1908.10530). E_Q[t^λ] − 1 = E_Q[t·k(λ−1, log t)] has a positive integrand
 (`rdp.moments`). It is analytic for |Im x| < π·min(1, 1/r), so the trapezoid rule with step h errs by about
 e^{−2πη/h} for a strip of half-width η inside; h is chosen for e^{−45}.
 

@@ -258,8 +258,12 @@ def schedule(setting: Setting) -> Rung:
     )
 
 
+AUDITED: ThreatModel = END_TO_END
+"""What an audit must have attacked to fill the ladder's open rung."""
+
+
 def _audited(setting: Setting) -> Rung:
-    return base.open_audit(END_TO_END, command=setting.command)
+    return base.open_audit(AUDITED, command=setting.command)
 
 
 BUILDERS: Mapping[str, Callable[[Setting], Rung]] = {

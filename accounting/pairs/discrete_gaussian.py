@@ -35,7 +35,7 @@ class DiscreteGaussian(atoms.Atomic):
     Raises:
       ValueError: an argument is outside its range.
 
-    Source: Canonne, Kamath and Steinke 2020 (arXiv 2004.00010), Definition 1 and Theorem 7.
+    Source: Canonne, Kamath and Steinke 2020 (arXiv 2004.00010), Definition 1.
     """
 
     noise_multiplier: float

@@ -27,7 +27,7 @@ class DiscreteLaplace(atoms.Atomic):
     Raises:
       ValueError: an argument is outside its range; `sensitivity` exceeds 1e6.
 
-    Source: Ghosh, Roughgarden and Sundararajan 2009 (arXiv 0811.2841), section 2.
+    Source: Ghosh, Roughgarden and Sundararajan 2009 (arXiv 0811.2841).
     """
 
     noise_multiplier: float

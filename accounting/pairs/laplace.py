@@ -30,7 +30,7 @@ class Laplace(base.Pair):
       ValueError: an argument is not finite or not positive.
 
     Source: Dwork, McSherry, Nissim and Smith 2006; loss distribution: Sommer, Meiser and Mohammadi 2019
-    (IACR ePrint 2018/820), section 6.
+    (IACR ePrint 2018/820).
     """
 
     noise_multiplier: float

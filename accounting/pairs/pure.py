@@ -65,7 +65,7 @@ def randomised_response(keep_probability: float, *, categories: int = 2) -> fini
     Raises:
       ValueError: an argument is outside its range.
 
-    Source: Kairouz, Oh and Viswanath 2014 (arXiv 1407.1338), section 3.
+    Source: Kairouz, Oh and Viswanath 2014 (arXiv 1407.1338).
     """
     keep = validate.open_probability("keep_probability", keep_probability)
     k = validate.count("categories", categories, minimum=2)

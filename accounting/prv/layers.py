@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from exactdp.accounting.pairs.base import Array, Unsuitable
-from exactdp.accounting.prv import saddle
+from exactdp.accounting.prv import layer_saddle, saddle
 from exactdp.accounting.prv.discretise import Grid
 from exactdp.accounting.prv.saddle import EPS, Saddle
 from exactdp.accounting.prv.tilted import Tilted, fft_error, less_one, tilt
@@ -32,8 +32,8 @@ _RATIO = 1.25  # of neighbouring cuts
 _TINY = 1e-30
 
 
-def _step(tilted: Tilted) -> saddle.Step:
-    return saddle.Step(tilted.log_moment, tilted.mean, tilted.variance, tilted.error)
+def _step(tilted: Tilted) -> layer_saddle.Step:
+    return layer_saddle.Step(tilted.log_moment, tilted.mean, tilted.variance, tilted.error)
 
 
 class Layer:
@@ -58,7 +58,7 @@ class Layer:
         return found
 
     def saddle(self, order: float) -> tuple[Saddle, float]:
-        return saddle.layer(
+        return layer_saddle.layer(
             order,
             [
                 (n, _step(below), None if above is None else _step(above))
@@ -98,7 +98,7 @@ class Layer:
                 part_errors.append((n * ratio, part_error, log_both, fft_error(above, size)))
             low_errors.append((n, error, log_alpha, log_both, fft_error(below, size)))
         # |a_i| <= alpha_i, |R_i d_i| <= beta_i: the product's derivatives, over its value at y = 0.
-        scale = saddle.log_expm1(total)
+        scale = layer_saddle.log_expm1(total)
         log_b = log_c + log_b_c
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             log_difference = log_c + np.where(

@@ -21,7 +21,7 @@ from scipy import fft
 
 from exactdp.accounting.laws.law import Moments, Tilted, tilt
 from exactdp.accounting.pairs.base import Array, Unsuitable
-from exactdp.accounting.prv import saddle
+from exactdp.accounting.prv import layer_saddle, saddle
 from exactdp.accounting.prv.saddle import EPS, Saddle
 
 _MAX_WORK = 10_000_000_000  # quadrature nodes times contour nodes
@@ -175,7 +175,7 @@ class Layer:
 
     def cumulants(self, order: float) -> Cumulants:
         tilted = self._tilted(order)
-        at, error = saddle.layer(
+        at, error = layer_saddle.layer(
             order,
             [(n, _step(a), _step(b)) for n, a, b in tilted],
         )
@@ -192,7 +192,7 @@ class Layer:
             grown += n * np.logaddexp(0.0, log_ratio - log_d)
             scale += n * float(np.logaddexp(0.0, log_ratio))
         log_grown = grown + np.log(np.maximum(-np.expm1(-grown), 1e-300))
-        return total + log_grown - saddle.log_expm1(scale) + _SLACK
+        return total + log_grown - layer_saddle.log_expm1(scale) + _SLACK
 
     def integrand(self, at: Cumulants, step: float, count: int, center: float, most_work: float) -> Integrand:
         y = step * np.arange(count)
@@ -243,8 +243,8 @@ _MOST_GROWTH = 200.0  # log of the share of the tilted mass that has a large los
 _SLACK = 1e-9  # of a logarithm: far above its rounding
 
 
-def _step(tilted: Tilted) -> saddle.Step:
-    return saddle.Step(tilted.log_moment, tilted.mean, tilted.variance, tilted.log_moment_error)
+def _step(tilted: Tilted) -> layer_saddle.Step:
+    return layer_saddle.Step(tilted.log_moment, tilted.mean, tilted.variance, tilted.log_moment_error)
 
 
 def _log_decay(law: Moments, order: float, part: Tilted, y: Array) -> Array:

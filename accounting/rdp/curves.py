@@ -99,7 +99,7 @@ def pure_dp(order: float, *, epsilon: float) -> float:
     Raises:
       ValueError: an argument is outside its range.
 
-    Source: Mironov 2017 (arXiv 1702.07476, Proposition 5).
+    Source: Mironov 2017 (arXiv 1702.07476), on randomised response.
     """
     order = check_order(order)
     epsilon = validate.non_negative("epsilon", epsilon)

@@ -16,9 +16,10 @@ is, some involution of the outcomes swaps P and Q. Given |L| = x, such a pair is
 ε = x, for which E_Q[(P/Q−1)^ℓ] = (e^x−1)^ℓ·(1 − e^{−(ℓ−1)x})/(1+e^x) >= 0 at odd ℓ, and the pair is a mixture
 of those. Directly: without the 3, and with the pair's exact curve, the expression is the binomial expansion
 of D_λ((1−q)Q + qP‖Q), hence not a bound but the value; the other direction is at most that for a symmetric
-pair (Mironov, Talwar, Zhang 2019, Theorem 5); and subsampling keeps domination. So the 3 may be dropped for
-Gaussian, Laplace, their discrete versions, randomised response and any pure-ε mechanism, and for the
-Dirichlet mechanism as far as its vertex pair dominates. A mechanism known by its Rényi curve alone keeps it.
+pair (Mironov, Talwar, Zhang 2019, arXiv 1908.10530); and subsampling keeps domination. So the 3 may be
+dropped for Gaussian, Laplace, their discrete versions, randomised response and any pure-ε mechanism, and
+for the Dirichlet mechanism as far as its vertex pair dominates. A mechanism known by its Rényi curve alone
+keeps it.
 
 Every excess over 1 is summed from positive terms in the log domain: no cancellation at small q.
 

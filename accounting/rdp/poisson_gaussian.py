@@ -18,7 +18,7 @@ Numerical error: 1e-11 relative, checked against 50-digit quadrature from λ = 1
 order that is not whole would need more than 2 million nodes, log A is interpolated between the neighbouring
 integers: it is convex in λ, so that the result is an upper bound there.
 
-Source: Mironov, Talwar, Zhang 2019 (arXiv 1908.10530, Theorem 5 and section 3.3; the quadrature is ours).
+Source: Mironov, Talwar, Zhang 2019 (arXiv 1908.10530, section 3.3; the quadrature is ours).
 """
 
 from __future__ import annotations

@@ -89,7 +89,11 @@ def _audit(arguments: argparse.Namespace, scalings: list[float]) -> tuple[str, i
         answer = {
             **found[0].as_dict(),
             "scalings": [one.as_dict() for one in found],
-            "parameters": {**{name: getattr(options, name) for name in names}, "seed": options.seed},
+            "parameters": {
+                "scaling": scalings[0],
+                **{name: getattr(options, name) for name in names},
+                "seed": options.seed,
+            },
             "files": [str(path) for path in files],
             "seconds": time.perf_counter() - start,
         }

@@ -53,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--audit",
         metavar="FILE",
-        help="a stored audit result (JSON) for the audited rung; it must be about the rung's threat model",
+        help="a stored audit result (JSON) for the audited rung; it must be about the rung's threat model "
+        "and, where it knows them, the ladder's parameters",
     )
     flags.add_json(parser)
 
@@ -87,7 +88,9 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
         }
     seconds = time.perf_counter() - start
     if audited is not None:
-        rungs = audited.placed(rungs, delta=parameters["delta"])
+        rungs = audited.placed(
+            rungs, delta=parameters["delta"], parameters=ladders.decisive(arguments.paper, parameters)
+        )
     if arguments.json:
         answer = {
             "paper": arguments.paper,

@@ -26,10 +26,11 @@ def rows(panel: Panel, task: float) -> list[Row]:
 
         return tradeoffs.rows(panel.paper, panel.values)
     value = int(task) if panel.name == "num_steps" else task
-    return [_row(task, rung) for rung in ladders.rungs(panel.paper, **{panel.name: value})]
+    return [row(task, rung) for rung in ladders.rungs(panel.paper, **{panel.name: value})]
 
 
-def _row(x: float, rung: Rung) -> Row:
+def row(x: float, rung: Rung) -> Row:
+    """A rung at one point of a panel."""
     lower, upper = ladders.ends(rung.epsilon)
     model = rung.threat_model
     return [x, rung.name, rung.kind, str(model.adjacency), str(model.coins), lower, upper, rung.reason]
@@ -53,14 +54,16 @@ LADDER_COLUMNS = (
 
 def ladder_rows(paper: str) -> list[Row]:
     """The ladder at the paper's own parameters."""
-    table: list[Row] = []
-    for rung in ladders.rungs(paper):
-        lower, upper = ladders.ends(rung.epsilon)
-        model = rung.threat_model
-        threat = [str(model.adjacency), str(model.coins), model.released]
-        remarks = [rung.reason, rung.source, rung.corrects, rung.note, ladders.quantities(rung)]
-        table.append([rung.name, rung.kind, *threat, lower, upper, *remarks])
-    return table
+    return [ladder_row(rung) for rung in ladders.rungs(paper)]
+
+
+def ladder_row(rung: Rung) -> Row:
+    """A rung in the ladder's CSV file."""
+    lower, upper = ladders.ends(rung.epsilon)
+    model = rung.threat_model
+    threat = [str(model.adjacency), str(model.coins), model.released]
+    remarks = [rung.reason, rung.source, rung.corrects, rung.note, ladders.quantities(rung)]
+    return [rung.name, rung.kind, *threat, lower, upper, *remarks]
 
 
 def in_file_order(parts: Sequence[list[Row]]) -> list[Row]:

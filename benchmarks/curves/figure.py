@@ -10,7 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from exactdp.benchmarks.curves import store, style
+from exactdp.benchmarks.curves import marks, store, style
 
 _EXTRA = (style.SKY, style.OLIVE, style.BROWN, style.PURPLE, style.ORANGE, style.INDIGO, style.WINE)
 _COLOURS = {
@@ -89,12 +89,14 @@ def draw_panel(path: Path) -> list[Path]:
     header, rows = store.read_csv(path)
     every = series(rows)
     look = styles(every)
+    audited = marks.handles([header])
     with style.context():
-        figure = style.new_figure(style.COLUMN, 2.3 + 0.13 * (len(every) + 1))
+        figure = style.new_figure(style.COLUMN, 2.3 + 0.13 * (len(every) + 1 + 2 * len(audited)))
         axes = figure.subplots()
         fill(axes, header, every, look)
+        marks.draw(axes, rows)
         figure.legend(
-            handles=handles(every, [every], look),
+            handles=[*handles(every, [every], look), *audited],
             loc="outside lower center",
             ncols=1,
             title=str(header["arxiv"]),
@@ -113,11 +115,12 @@ def draw_paper(paths: Sequence[Path], stem: Path) -> list[Path]:
         losses = [
             part for part, (header, _) in zip(parts, panels, strict=True) if header["panel"] != "tradeoff"
         ]
-        entries = handles(every, losses, look)
+        entries = [*handles(every, losses, look), *marks.handles([header for header, _ in panels])]
         figure = style.new_figure(style.PAGE, 4.3 + 0.14 * (3 + math.ceil(len(entries) / 2)))
         grid = figure.subplots(2, 2).ravel()
-        for letter, axes, (header, _), part in zip("abcd", grid, panels, parts, strict=False):
+        for letter, axes, (header, rows), part in zip("abcd", grid, panels, parts, strict=False):
             fill(axes, header, part, look)
+            marks.draw(axes, rows)
             axes.set_title(f"({letter})", loc="left")
         for axes in grid[len(panels) :]:
             axes.set_visible(False)

@@ -13,6 +13,7 @@ from exactdp.accounting.interval import Interval
 
 if TYPE_CHECKING:
     from exactdp.accounting.ladder.rung import Rung
+    from exactdp.accounting.threat import ThreatModel
 
 PAPERS = ("dirichlet", "feature", "two_stage")
 ARXIV: Mapping[str, str] = {
@@ -24,6 +25,13 @@ TITLES: Mapping[str, str] = {
     "dirichlet": "Dirichlet softmax training",
     "feature": "Feature differential privacy",
     "two_stage": "DP-2Stage",
+}
+# Those parameters of a ladder that decide what the audited release is. That of two_stage is also decided by
+# its data set, which gives the sampling probability.
+_DECISIVE: Mapping[str, tuple[str, ...]] = {
+    "dirichlet": ("scaling", "offset", "sampling_probability", "num_steps"),
+    "feature": ("noise_multiplier", "sampling_probability", "num_steps"),
+    "two_stage": ("dataset", "noise_multiplier", "num_steps"),
 }
 
 
@@ -40,6 +48,22 @@ def defaults(paper: str) -> dict[str, Any]:
 def parameters() -> dict[str, list[str]]:
     """The parameters of each paper's ladder."""
     return {paper: list(defaults(paper)) for paper in PAPERS}
+
+
+def audited(paper: str) -> ThreatModel:
+    """What an audit must have attacked to fill the open rung of a paper's ladder."""
+    module = importlib.import_module(f"exactdp.accounting.ladder.{paper}")
+    return module.AUDITED
+
+
+def decisive(paper: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Those parameters of a ladder in which an audit must agree with it, but for delta.
+
+    Args:
+      paper: a name in `PAPERS`.
+      parameters: of the ladder, all of them.
+    """
+    return {name: parameters[name] for name in _DECISIVE[paper] if name in parameters}
 
 
 def reader(name: str) -> Callable[[str], Any]:

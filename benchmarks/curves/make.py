@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import multiprocessing
 import sys
 import time
@@ -11,7 +12,9 @@ from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-from exactdp.benchmarks.curves import compute, figure, ladders, page, panels, store
+from exactdp.benchmarks.curves import audits, compute, figure, ladders, page, panels, store
+from exactdp.benchmarks.curves.audits import Audit
+from exactdp.benchmarks.curves.compute import Row
 
 Future = concurrent.futures.Future[Any]
 
@@ -48,30 +51,66 @@ def _executor(jobs: int) -> Generator[concurrent.futures.Executor]:
         pool.shutdown(cancel_futures=True)
 
 
-def make(directory: Path, papers: Sequence[str], *, jobs: int = 1, fresh: bool = False) -> Path:
+@dataclasses.dataclass(frozen=True)
+class _File:
+    """One CSV file to be.
+
+    Attributes:
+      path, header, columns: as in `store.write_csv`.
+      calls: that give its rows; none where the file is there but for its audits; None where it is finished.
+      audited: rows that audits add.
+    """
+
+    path: Path
+    header: dict[str, Any]
+    columns: Sequence[str]
+    calls: list[Future] | None
+    audited: list[Row]
+
+
+def make(
+    directory: Path,
+    papers: Sequence[str],
+    *,
+    jobs: int = 1,
+    fresh: bool = False,
+    audited: Sequence[Audit] = (),
+) -> Path:
     """Computes, writes and draws everything for `papers`; returns the path of index.html.
 
     A CSV file that was written with the same versions, code and parameters is used again, unless `fresh`;
-    figures are drawn where their CSV file is new or they are missing.
+    with other audits, all but their rows. Figures are drawn where their CSV file is new or they are missing.
+
+    Args:
+      directory: where the files go.
+      papers: names in `ladders.PAPERS`.
+      jobs: number of processes.
+      fresh: whether to compute what is finished again.
+      audited: results to show beside the curves.
     """
     start = time.perf_counter()
     wanted = [(paper, panel) for paper in papers for panel in (None, *panels.of(paper))]
     with _executor(jobs) as executor:
-        submitted = [_submit(executor, directory, paper, panel, fresh) for paper, panel in wanted]
+        submitted = [_submit(executor, directory, paper, panel, fresh, audited) for paper, panel in wanted]
         new: set[Path] = set()
-        for i, (path, header, columns, calls) in enumerate(submitted):
-            label = f"[{i + 1}/{len(submitted)}, {time.perf_counter() - start:.0f} s] {path.name}"
-            if calls is None:
+        for i, file in enumerate(submitted):
+            label = f"[{i + 1}/{len(submitted)}, {time.perf_counter() - start:.0f} s] {file.path.name}"
+            if file.calls is None:
                 _say(f"{label}: finished before, used again")
                 continue
             parts = []
-            for j, call in enumerate(calls):
+            for j, call in enumerate(file.calls):
                 if sys.stderr.isatty():
-                    _say(f"{label}: {j}/{len(calls)}", end="\r")
+                    _say(f"{label}: {j}/{len(file.calls)}", end="\r")
                 parts.append(call.result())
-            rows = compute.in_file_order(parts) if columns is panels.COLUMNS else parts[0]
-            store.write_csv(path, header, columns, rows)
-            new.add(path)
+            if not parts:
+                rows = _without_audits(file.path)
+            elif file.columns is panels.COLUMNS:
+                rows = compute.in_file_order(parts)
+            else:
+                rows = parts[0]
+            store.write_csv(file.path, file.header, file.columns, [*rows, *file.audited])
+            new.add(file.path)
             _say(f"{label}: written")
         _draw(directory, papers, new)
     index = page.write(directory)
@@ -85,10 +124,11 @@ def _submit(
     paper: str,
     panel: panels.Panel | None,
     fresh: bool,
-) -> tuple[Path, dict[str, Any], Sequence[str], list[Future] | None]:
-    """Path, header and columns of one CSV file, and the calls that give its rows (None: it is finished)."""
+    audited: Sequence[Audit],
+) -> _File:
     if panel is None:
         path, columns = directory / f"{paper}_ladder.csv", compute.LADDER_COLUMNS
+        added, entries = audits.in_ladder(paper, audited)
         about: dict[str, Any] = {
             "paper": paper,
             "arxiv": ladders.ARXIV[paper],
@@ -96,17 +136,26 @@ def _submit(
         }
     else:
         path, columns, about = directory / f"{panel.stem}.csv", panels.COLUMNS, panel.header()
+        added, entries = audits.in_panel(panel, audited)
     header = {**store.versions(), **about}
+    if entries:
+        header[audits.HEADER] = entries
+    calls: list[Future] | None
     if not fresh and store.is_current(path, header):
-        return path, header, columns, None
-    if panel is None:
-        return path, header, columns, [executor.submit(compute.ladder_rows, paper)]
-    return (
-        path,
-        header,
-        columns,
-        [executor.submit(compute.rows, panel, task) for task in compute.tasks(panel)],
-    )
+        calls = None
+    elif not fresh and store.is_current(path, header, but_for=audits.HEADER):
+        calls = []
+    elif panel is None:
+        calls = [executor.submit(compute.ladder_rows, paper)]
+    else:
+        calls = [executor.submit(compute.rows, panel, task) for task in compute.tasks(panel)]
+    return _File(path, header, columns, calls, added)
+
+
+def _without_audits(path: Path) -> list[Row]:
+    """The rows that a file had before any audit: the audited rung is open in them."""
+    _, rows = store.read_csv(path)
+    return [list(row.values()) for row in rows if row["kind"] != "audited" or not row["lower"]]
 
 
 def _draw(directory: Path, papers: Sequence[str], new: set[Path]) -> None:

@@ -80,7 +80,10 @@ def _paper(directory: Path, paper: str) -> str:
 
 def _table(rows: Sequence[store.Row], parameters: Any) -> str:
     body = []
+    filled = any(row["kind"] == "audited" and row["lower"] for row in rows)
     for row in rows:
+        if filled and row["kind"] == "audited" and not row["lower"]:
+            continue  # the open rung, which audits fill
         ends = [float(row[end]) if row[end] else None for end in ("lower", "upper")]
         named = (
             ("corrects", "Corrects: "),
@@ -112,6 +115,11 @@ def _caption(header: dict[str, Any], rows: Sequence[store.Row]) -> str:
             missing.pop(row["rung"], None)
     x = str(header["x_label"]).replace("$", "").replace("\\", "")
     text = f"Against {x}; {_parameters(header['parameters'])}."
+    for audit in header.get("audits", ()):
+        text += (
+            f" Mark with an arrow: audited lower bound, {100.0 * audit['confidence']:g} % "
+            f"{audit['certainty']}, from {audit['file']}."
+        )
     if missing:
         text += " Not drawn: " + "; ".join(f"{rung} ({reason})" for rung, reason in missing.items()) + "."
     return text

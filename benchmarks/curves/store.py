@@ -120,12 +120,22 @@ def read_csv(path: Path) -> tuple[dict[str, object], list[Row]]:
     return header, list(csv.DictReader(lines[len(comments) :]))
 
 
-def is_current(path: Path, header: Mapping[str, object]) -> bool:
-    """Whether `path` was written with this very header, so that computing it again would change nothing."""
+def is_current(path: Path, header: Mapping[str, object], *, but_for: str | None = None) -> bool:
+    """Whether `path` was written with this very header, so that computing it again would change nothing.
+
+    Args:
+      path: of a CSV file, or of none.
+      header: that it should have.
+      but_for: a key whose value may be another, or missing.
+    """
     if not path.is_file():
         return False
     try:
         found, rows = read_csv(path)
     except (ValueError, OSError):
         return False
-    return bool(rows) and found == json.loads(json.dumps(header))
+    expected = json.loads(json.dumps(header))
+    if but_for is not None:
+        for one in (found, expected):
+            one.pop(but_for, None)
+    return bool(rows) and found == expected

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 
 from exactdp.accounting.audit import threshold
+from exactdp.accounting.audit.band import Band
 from exactdp.accounting.audit.result import AuditResult
 from exactdp.accounting.ladder.dirichlet_setting import REPLACE_WEIGHTS
 from exactdp.accounting.printed import dirichlet as printed
@@ -134,9 +135,9 @@ def audit(scaling: float, *, options: Options) -> Audited:
     return Audited(
         scaling=scaling,
         learning_rate=rate,
-        weights=_bound(inside.weights, outside.weights, options, REPLACE_WEIGHTS, _note(scaling, options)),
-        blind=_blind(inside, outside, options, _note(scaling, options)),
-        updates=_bound(inside.updates, outside.updates, options, REPLACE_UPDATES, _note(scaling, options)),
+        weights=_bound(inside.weights, outside.weights, scaling, options, REPLACE_WEIGHTS),
+        blind=_blind(inside, outside, scaling, options),
+        updates=_bound(inside.updates, outside.updates, scaling, options, REPLACE_UPDATES),
         missed=int(np.count_nonzero(inside.weights <= 0.0)),
         false=int(np.count_nonzero(outside.weights > 0.0)),
         accuracy=float(np.mean(accuracy)),
@@ -183,26 +184,31 @@ def _runs(
 
 
 def _bound(
-    inside: np.ndarray, outside: np.ndarray, options: Options, threat_model: ThreatModel, note: str
+    inside: np.ndarray, outside: np.ndarray, scaling: float, options: Options, threat_model: ThreatModel
 ) -> AuditResult:
     """From a test that was fixed before any run: has the weight moved at all."""
     band = threshold.fixed_thresholds(inside, outside, thresholds=[0.0], confidence=options.confidence)
-    return band.result(
-        delta=options.delta,
-        threat_model=threat_model,
-        note=f"The initial weights, which do not depend on the data, are known. {note}",
-    )
+    known = "The initial weights, which do not depend on the data, are known. "
+    return _result(band, scaling, options, threat_model, known)
 
 
-def _blind(inside: Scores, outside: Scores, options: Options, note: str) -> AuditResult:
+def _blind(inside: Scores, outside: Scores, scaling: float, options: Options) -> AuditResult:
     # Equal scores do not occur: the initial weights are continuous. So the seed of their order is of no use.
     band = threshold.order_statistics(inside.blind, outside.blind, seed=0, confidence=options.confidence)
-    return band.result(delta=options.delta, threat_model=REPLACE_WEIGHTS, note=note)
+    return _result(band, scaling, options, REPLACE_WEIGHTS, "")
 
 
-def _note(scaling: float, options: Options) -> str:
-    return (
-        f"scaling = {scaling:g}, offset = {options.offset:g}, sampling_probability = "
-        f"{options.sampling_probability:g}, num_steps = {options.num_steps}; {options.model} model on "
-        f"{options.records} records of {options.dataset}."
+def _result(
+    band: Band, scaling: float, options: Options, threat_model: ThreatModel, known: str
+) -> AuditResult:
+    note = f"{known}The {options.model} model on {options.records} records of {options.dataset}."
+    result = band.result(delta=options.delta, threat_model=threat_model, note=note)
+    return dataclasses.replace(
+        result,
+        parameters={
+            "scaling": scaling,
+            "offset": options.offset,
+            "sampling_probability": options.sampling_probability,
+            "num_steps": options.num_steps,
+        },
     )

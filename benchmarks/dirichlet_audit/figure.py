@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from exactdp.benchmarks.curves import store, style
+from exactdp.benchmarks.curves import marks, store, style
 from exactdp.benchmarks.experiments.dirichlet import ARXIV
 
 _LINES = {
@@ -17,7 +17,6 @@ _LINES = {
     "exact_hidden": ("exact, add/remove, hidden coins", style.SKY, "-"),
 }
 _LOWEST = 1e-3
-_ARROW = 1.9  # the length of an arrow, as a factor of its foot
 
 
 def draw(path: Path) -> list[Path]:
@@ -80,18 +79,9 @@ def _claim(axes: Axes, rows: list[store.Row], label: str, colour: str, line: str
 
 
 def _audited(axes: Axes, rows: list[store.Row], confidence: float) -> None:
-    x = [float(row["scaling"]) for row in rows]
-    y = [float(row["lower"]) for row in rows]
-    axes.errorbar(
-        x,
-        y,
-        yerr=[[0.0] * len(y), [(_ARROW - 1.0) * value for value in y]],
-        lolims=True,
-        fmt="o",
-        color=style.BLACK,
-        markersize=4.0,
-        capsize=2.2,
-        elinewidth=0.9,
-        zorder=5,
+    marks.lower_bounds(
+        axes,
+        [float(row["scaling"]) for row in rows],
+        [float(row["lower"]) for row in rows],
         label=f"audited weights, ≥ with {100.0 * confidence:g} % confidence",
     )

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from exactdp.train import loop, methods
 from exactdp.train.optimiser import Optimiser
+from exactdp.train.result import Result
 
 
-def run(prepared: methods.Prepared, *, seed: int, optimiser: Optimiser | None = None) -> loop.Result:
+def run(prepared: methods.Prepared, *, seed: int, optimiser: Optimiser | None = None) -> Result:
     """Trains in a temporary folder.
 
     Args:

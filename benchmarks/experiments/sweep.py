@@ -23,9 +23,10 @@ from exactdp.benchmarks.curves import store
 from exactdp.benchmarks.experiments import runs
 from exactdp.benchmarks.experiments.experiment import Experiment
 from exactdp.benchmarks.experiments.label_noise import LabelNoise
-from exactdp.train import loop, methods
+from exactdp.train import methods
 from exactdp.train.data import Dataset
 from exactdp.train.public_map import public_map
+from exactdp.train.result import Result
 from exactdp.train.settings import Settings
 
 _TYPICAL = 0.9  # softmax output at the label, as the paper takes it for kappa
@@ -189,9 +190,7 @@ def kept(path: Path, header: Mapping[str, object]) -> list[store.Row]:
     return rows
 
 
-def _row(
-    point: Point, prepared: methods.Prepared, result: loop.Result, seed: int, seconds: float
-) -> store.Row:
+def _row(point: Point, prepared: methods.Prepared, result: Result, seed: int, seconds: float) -> store.Row:
     plan, settings = prepared.plan, prepared.settings
     values: dict[str, Any] = {
         "split": point.split,
@@ -234,7 +233,7 @@ def _row(
     return row_of(values)
 
 
-def certified(prepared: methods.Prepared, result: loop.Result) -> dict[str, Any]:
+def certified(prepared: methods.Prepared, result: Result) -> dict[str, Any]:
     """The columns of a row that say what is guaranteed: by the run's ledger, under its threat model."""
     return {
         "epsilon_lower": result.epsilon.lower,
@@ -246,7 +245,7 @@ def certified(prepared: methods.Prepared, result: loop.Result) -> dict[str, Any]
     }
 
 
-def _auc(prepared: methods.Prepared, result: loop.Result) -> float | None:
+def _auc(prepared: methods.Prepared, result: Result) -> float | None:
     if prepared.data.num_classes != 2 or prepared.network is None:
         return None
     logits = np.asarray(prepared.network.logits(result.state.weights, jnp.asarray(prepared.data.x_test)))

@@ -1,7 +1,7 @@
 """A clip norm that follows a quantile of the gradient norms, privately.
 
 With norms n_i of the drawn records, clip norm C, target quantile gamma and rate eta (Andrew et al.,
-arXiv 1905.03871, algorithm 1):
+arXiv 1905.03871):
 
     b = (1 / B) (sum_i (1[n_i <= C] - 1/2) + N(0, std^2)) + 1/2,   C <- C exp(-eta (b - gamma)),
 

@@ -29,7 +29,7 @@ class Flat:
 class Automatic:
     """c = C / (|G| + gamma): every gradient is brought to about C, no threshold to tune.
 
-    The sensitivity stays C. Source: Bu et al., arXiv 2206.07136, equation (3.1) (AUTO-S), times C.
+    The sensitivity stays C. Source: Bu et al., arXiv 2206.07136 (AUTO-S), times C.
 
     Args:
       stability: gamma >= 1e-6; 0.01 in the paper.

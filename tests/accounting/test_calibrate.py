@@ -9,6 +9,7 @@ import pytest
 from exactdp.accounting import calibrate, prv
 from exactdp.accounting.pairs.gaussian import Gaussian
 from exactdp.accounting.pairs.pure import PureDP
+from exactdp.accounting.prv import routes
 from exactdp.accounting.sampling.hidden import PoissonHidden
 
 
@@ -126,3 +127,36 @@ def test_few_whole_steps(epsilon: float) -> None:
     found = calibrate.num_steps(lambda steps: [(mechanism, steps)], epsilon=epsilon, delta=1e-5)
     assert prv.epsilon([(mechanism, int(found.value))], delta=1e-5).upper <= epsilon
     assert prv.epsilon([(mechanism, int(found.value) + 1)], delta=1e-5).lower > epsilon
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-10])
+def test_tiny_targets_need_no_finer_engine(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a target is nearly a total variation of delta; its epsilon has the digits that delta's has."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the contour serves")
+
+    monkeypatch.setattr(routes, "_by_lattice", refuse)
+    monkeypatch.setattr(routes, "_by_split", refuse)
+    found = calibrate.noise_multiplier(lambda s: gaussian(s, 0.01, 100), epsilon=epsilon, delta=1e-5)
+    assert found.rejected is not None and found.gap <= 1e-7
+    assert 0.9 * epsilon < found.epsilon.lower <= found.epsilon.upper <= epsilon
+    monkeypatch.undo()
+    for value, meets in ((found.value, True), (found.rejected, False)):
+        there = prv.delta(gaussian(value, 0.01, 100), epsilon=epsilon)
+        assert there.upper <= 1e-5 * (1.0 + 1e-10) if meets else there.lower > 1e-5 * (1.0 - 1e-10)
+    # delta falls by no more than epsilon grows by.
+    at_zero = prv.delta(gaussian(found.value, 0.01, 100), epsilon=0.0)
+    assert 1e-5 * (1.0 - 1e-6) < at_zero.upper and at_zero.lower < 1e-5 + epsilon
+
+
+def test_a_width_that_no_delta_gives_is_not_sought(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = gaussian(3987.882331482042, 0.01, 100)
+    wide = prv.epsilon(steps, delta=1e-5, tolerance=1e-16)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the contour serves")
+
+    monkeypatch.setattr(routes, "_by_lattice", refuse)
+    assert prv.epsilon(steps, delta=1e-5, tolerance=1e-30) == wide
+    assert wide.width < 1e-15 < wide.lower

@@ -16,6 +16,7 @@ from exactdp.train import folder, loop, methods, parallel
 from exactdp.train.data import Dataset
 from exactdp.train.feature_settings import FeatureSettings
 from exactdp.train.optimiser import Optimiser
+from exactdp.train.result import Result
 from exactdp.train.settings import Settings
 
 NUM_CLASSES = 3
@@ -62,7 +63,7 @@ def run(
     resume: bool = False,
     learning_rate: float = 0.5,
     **options: Any,
-) -> loop.Result:
+) -> Result:
     ready = prepared or prepare()
     given: dict[str, Any] = {"checkpoint_every": 6, "report_every": 5, "progress": False} | options
     return methods.run(

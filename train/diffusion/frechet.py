@@ -75,7 +75,7 @@ def frechet_distance(first: Moments, second: Moments) -> float:
     Raises:
       ValueError: the numbers of features differ, or a covariance has a clearly negative eigenvalue.
 
-    Source: Dowson and Landau 1982; for images arXiv 1706.08500, Equation (6).
+    Source: Dowson and Landau 1982; for images arXiv 1706.08500.
     """
     if first.mean.shape != second.mean.shape:
         raise ValueError(

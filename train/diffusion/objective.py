@@ -72,8 +72,8 @@ class Diffusion:
     Raises:
       ValueError: an argument is outside its range.
 
-    Source: arXiv 2206.00364, Equation (8) (loss); arXiv 2207.12598 (label dropout, guidance); arXiv
-    2210.09929, Section 3 (several draws a record under DP-SGD).
+    Source: arXiv 2206.00364 (loss); arXiv 2207.12598 (label dropout, guidance); arXiv 2210.09929 (several
+    draws a record under DP-SGD).
     """
 
     input_shape: tuple[int, ...]

@@ -42,7 +42,7 @@ def precision_recall(
     Raises:
       ValueError: an argument is outside its range, or features differ in number.
 
-    Source: arXiv 1904.06991, Equations (1) and (2).
+    Source: arXiv 1904.06991.
     """
     k = validate.count("neighbours", neighbours, 1)
     checked("real", real, least=k + 1)

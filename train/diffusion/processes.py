@@ -85,7 +85,7 @@ class EDM:
     Raises:
       ValueError: an argument is outside its range.
 
-    Source: arXiv 2206.00364, Table 1, Equations (5), (7), (8).
+    Source: arXiv 2206.00364, Table 1.
     """
 
     sigma_data: float = 0.5
@@ -111,7 +111,7 @@ class EDM:
 
     def levels(self, num_steps: int) -> Float[np.ndarray, " levels"]:
         most, least = self.sigma_max ** (1.0 / self.rho), self.sigma_min ** (1.0 / self.rho)
-        roots = np.linspace(most, least, validate.count("num_steps", num_steps, 2))  # Equation (5)
+        roots = np.linspace(most, least, validate.count("num_steps", num_steps, 2))
         return np.append(roots**self.rho, 0.0).astype(np.float32)
 
     def c_in(self, sigma: Float[Array, ...]) -> Float[Array, ...]:
@@ -150,7 +150,7 @@ class DDPM:
     Raises:
       ValueError: an argument is outside its range.
 
-    Source: arXiv 2006.11239, Section 2, Equation (14) and Section 4.
+    Source: arXiv 2006.11239, Equation (14) for the loss.
     """
 
     num_levels: int = 1000

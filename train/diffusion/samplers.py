@@ -63,7 +63,7 @@ class Stochastic:
     Raises:
       ValueError: an argument is outside its range.
 
-    Source: arXiv 2206.00364, Algorithm 2; the defaults are its Table 5's for CIFAR-10 (VP), with churn /
+    Source: arXiv 2206.00364, Algorithm 2; the defaults are its own for CIFAR-10 (VP), with churn /
     num_steps kept at 30 / 256, as it was with 256 steps.
     """
 
@@ -125,7 +125,7 @@ class Heun:
     Raises:
       ValueError: an argument is outside its range.
 
-    Source: arXiv 2206.00364, Algorithm 1.
+    Source: arXiv 2206.00364 (the deterministic sampler).
     """
 
     num_steps: int = 18
@@ -155,7 +155,7 @@ class Ancestral:
     Raises:
       ValueError: an argument is outside its range.
 
-    Source: arXiv 2006.11239, Equations (6), (7) and Algorithm 2.
+    Source: arXiv 2006.11239, Algorithm 2.
     """
 
     num_steps: int = 250

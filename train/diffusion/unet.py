@@ -123,7 +123,7 @@ class UNet(nnx.Module):
       dtype: of the computation.
       rngs: initialises the parameters.
 
-    Source: arXiv 2006.11239, Appendix B (network), arXiv 2206.00364, Table 1 and Appendix C (noise level).
+    Source: arXiv 2006.11239 (network), arXiv 2206.00364, Table 1 (noise level).
     """
 
     def __init__(

@@ -73,7 +73,7 @@ def attach(
     Raises:
       ValueError: an argument outside of what is said above, or a model that has pairs.
 
-    Source: Hu et al., arXiv 2106.09685, section 4.
+    Source: Hu et al., arXiv 2106.09685.
     """
     validate.count("rank", rank, 1)
     scale = 1.0 if alpha is None else validate.positive("alpha", alpha) / rank

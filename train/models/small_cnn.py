@@ -25,7 +25,7 @@ class SmallCNN(base.Model):
       rngs: initialises the parameters.
       dtype: of the computation.
 
-    Source: arXiv 2007.14191, Section 5.1 (layers and tanh).
+    Source: arXiv 2007.14191 (layers and tanh).
     """
 
     def __init__(

@@ -62,7 +62,7 @@ class WideResNet(base.Model):
       depth: 6 n + 4 for a whole n >= 1.
       width: k >= 1.
 
-    Source: arXiv 1605.07146 (network), arXiv 2204.13650, Section 3 (normalisation under DP-SGD).
+    Source: arXiv 1605.07146 (network), arXiv 2204.13650 (normalisation under DP-SGD).
     """
 
     def __init__(

@@ -18,6 +18,7 @@ from exactdp.train import dpsgd, folder, loop, nonprivate
 from exactdp.train.gpt2 import lora
 from exactdp.train.gpt2 import model as gpt2
 from exactdp.train.optimiser import Optimiser
+from exactdp.train.result import Result
 from exactdp.train.state import Parameters
 from exactdp.train.task import Task
 from exactdp.train.two_stage import plan as plans
@@ -47,7 +48,7 @@ def carry_out(
     described: dict[str, object],
     progress: bool,
     devices: int = 1,
-) -> loop.Result:
+) -> Result:
     """A stage on the loop: begun, or gone on with where its folder holds a run.
 
     Args:

@@ -3,7 +3,7 @@
 The record operand, brought to a[B, H, T, K], and the output gradient, brought to g[B, H, T, N], give
 G_i[h] = sum_t a_i[h, t] g_i[h, t]^T: H are axes that both operands share, T those of the record alone, K the
 contracted ones, N those of the parameter alone. At T = 1 the norm is a product, |a|^2 |g|^2; otherwise
-|G_i|^2 = sum_{t,s} <a_t, a_s> <g_t, g_s> (Gram matrices; Li et al., arXiv 2110.05679, section 4).
+|G_i|^2 = sum_{t,s} <a_t, a_s> <g_t, g_s> (Gram matrices; Li et al., arXiv 2110.05679, "ghost clipping").
 """
 
 from __future__ import annotations

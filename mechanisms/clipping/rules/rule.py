@@ -19,6 +19,8 @@ from exactdp.mechanisms.clipping.program import Operation
 # Rounding of a Gram norm: its error is a small multiple of eps (sum_t |a_t| |g_t|)^2, which may exceed
 # eps |G|^2 where the terms of G cancel. Adding the bound keeps a norm from coming out too small.
 _SLACK = 4.0 * float(jnp.finfo(jnp.float32).eps)
+GUARD = math.sqrt(_SLACK)
+"""What that is of a norm whose terms cancel altogether, as a share of sum_t |a_t| |g_t|."""
 # The square of a number below 1e-19 underflows, to zero on most devices. A record with tiny output gradients
 # and huge activations would then have a norm of zero and escape clipping, so that every square counts as at
 # least the smallest normal number, and every entry of a Gram matrix as what 2^20 such squares add up to,

@@ -43,6 +43,7 @@ def make(**changes: object) -> AuditResult:
         ({"certainty": "likely"}, "certainty must be one of"),
         ({"mu_lower": -1.0}, "mu_lower must be"),
         ({"tradeoff": ((0.1, 1.2),)}, "tradeoff must be in"),
+        ({"parameters": {"num_steps": math.inf}}, r"parameters\['num_steps'\] must be finite"),
     ],
 )
 def test_bad_results(changes: dict[str, object], message: str) -> None:
@@ -55,6 +56,7 @@ def test_round_trip(tmp_path: pathlib.Path) -> None:
     for result in (
         make(mu_lower=0.5, certainty="credible", assumption="it is Gaussian", note="a test"),
         band.result(delta=1e-5, threat_model=MODEL, gaussian=True),
+        make(parameters={"scaling": 0.235, "num_steps": 20_000}),
     ):
         path = tmp_path / "audit.json"
         result.save(path)
@@ -74,11 +76,21 @@ def test_bad_files(tmp_path: pathlib.Path) -> None:
         (json.dumps(record | {"threat_model": {"adjacency": "add_remove"}}), "fields of the right kind"),
         (json.dumps(record | {"confidence": "high"}), "confidence must be a real number"),
         (json.dumps(record | {"tradeoff": 3}), "fields of the right kind"),
+        (json.dumps(record | {"parameters": 3}), "fields of the right kind"),
     ]
     for text, message in cases:
         path.write_text(text)
         with pytest.raises(ValueError, match=message):
             AuditResult.load(path)
+
+
+def test_files_without_parameters_are_read() -> None:
+    record = make().as_dict()
+    del record["parameters"]
+    assert AuditResult.from_dict(record) == make()
+    mixed = {"num_steps": 10, "seed": None, "model": "mlp", "private": True}
+    assert AuditResult.from_dict(record | {"parameters": mixed}).parameters == {"num_steps": 10}
+    assert hash(make(parameters={"num_steps": 10})) == hash(make())
 
 
 def test_refutes_claims_of_its_own_threat_model_only() -> None:
@@ -117,8 +129,22 @@ def test_the_open_rung_is_filled() -> None:
         make().placed(filled, delta=1e-5)
 
 
+def test_a_ladder_at_other_parameters_is_refused() -> None:
+    known = make(parameters={"scaling": 0.235, "num_steps": 20})
+    same = {"scaling": 0.235, "num_steps": 20.0, "offset": 3.0}
+    assert known.differing(same) == {}
+    assert known.differing({"scaling": None, "dataset": "adult"}) == {}
+    assert known.placed(ladder(), delta=1e-5, parameters=same)[1].epsilon == Interval(
+        1.25, math.inf, "by hand"
+    )
+    with pytest.raises(ValueError, match="parameters of the audit must be the ladder's, got scaling = 0.235"):
+        known.placed(ladder(), delta=1e-5, parameters=same | {"scaling": 1.0})
+    make().placed(ladder(), delta=1e-5, parameters=same)
+
+
 def test_rung_says_what_it_rests_on() -> None:
     assert "takes for granted that it is Gaussian" in make(assumption="it is Gaussian").rung().note
     assert "credible" in make(certainty="credible").rung().note
     names = [quantity.name for quantity in make(mu_lower=0.5).rung().quantities]
     assert names == ["confidence", "delta", "trials", "mu_lower"]
+    assert make(parameters={"num_steps": 7}).rung().quantities[-1] == rung.Quantity("num_steps", 7.0, "1")

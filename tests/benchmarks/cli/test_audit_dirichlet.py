@@ -56,7 +56,14 @@ def test_json_files_and_ladder(
     assert all((out / name).stat().st_size > 0 for name in names)
     result = AuditResult.load(out / names[0])
     assert result.threat_model == REPLACE_WEIGHTS and result.epsilon_lower == answer["epsilon_lower"]
-    assert "num_steps = 40" in result.note and "4 records of digits" in result.note
+    assert "4 records of digits" in result.note
+    assert result.parameters == {
+        "scaling": 1e-6,
+        "offset": 3.0,
+        "sampling_probability": 0.2,
+        "num_steps": 40,
+    }
+    assert result.parameters.items() <= answer["parameters"].items()
     header, rows = store.read_csv(out / names[1])
     assert header["scalings"] == [1e-6] and header["num_steps"] == 40
     (audited,) = [row for row in rows if row["series"] == "audited"]
@@ -67,6 +74,10 @@ def test_json_files_and_ladder(
     )
     rungs = {rung["name"]: rung for rung in json.loads(text)["rungs"]}
     assert status == 0 and rungs["audited"]["epsilon"] == {"lower": result.epsilon_lower, "upper": "inf"}
+    status, _, error = run(
+        capsys, "ladder", "dirichlet", *STEPS, "--scaling", "1e-5", "--audit", str(out / names[0])
+    )
+    assert status == 2 and "parameters of the audit must be the ladder's, got scaling = 1e-06" in error
 
 
 def test_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

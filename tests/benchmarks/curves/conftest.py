@@ -75,6 +75,7 @@ def replace_ladders(monkeypatch: pytest.MonkeyPatch) -> Calls:
 
     monkeypatch.setattr(ladders, "rungs", rungs)
     monkeypatch.setattr(ladders, "defaults", lambda paper: dict(DEFAULTS))
+    monkeypatch.setattr(ladders, "audited", lambda paper: MODEL)
     monkeypatch.setattr(panels, "_STEPS", (100.0, 10_000.0))
     monkeypatch.setattr(panels, "_DELTAS", (1e-8, 1e-3))
     monkeypatch.setattr(panels, "_FPR", (0.01, 0.1, 0.5, 1.0))
