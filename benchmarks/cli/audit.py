@@ -11,10 +11,12 @@ HELP = "lower bounds of epsilon by attacks, beside what is claimed"
 KINDS: Mapping[str, str] = {
     "mechanism": "exactdp.benchmarks.cli.audit_mechanism",
     "dirichlet": "exactdp.benchmarks.cli.audit_dirichlet",
+    "two_stage": "exactdp.benchmarks.cli.audit_two_stage",
 }
 EXAMPLES = """\
   exactdp audit mechanism
   exactdp audit dirichlet --seed 0 --out audit
+  exactdp audit two_stage --seed 0
   exactdp audit dirichlet --help"""
 
 
