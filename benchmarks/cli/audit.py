@@ -13,12 +13,14 @@ KINDS: Mapping[str, str] = {
     "dirichlet": "exactdp.benchmarks.cli.audit_dirichlet",
     "dpsgd": "exactdp.benchmarks.cli.audit_dpsgd",
     "feature": "exactdp.benchmarks.cli.audit_feature",
+    "two_stage": "exactdp.benchmarks.cli.audit_two_stage",
 }
 EXAMPLES = """\
   exactdp audit mechanism
   exactdp audit dirichlet --seed 0 --out audit
   exactdp audit dpsgd --seed 0
   exactdp audit feature --batches single --seed 0
+  exactdp audit two_stage --seed 0
   exactdp audit dirichlet --help"""
 
 

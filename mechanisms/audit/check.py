@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -18,11 +18,12 @@ from exactdp.accounting.audit.band import Band
 from exactdp.accounting.audit.result import AuditResult
 from exactdp.accounting.interval import Interval
 from exactdp.accounting.ladder.rung import encode
+from exactdp.accounting.prv import Mechanism
+from exactdp.accounting.threat import ThreatModel
 from exactdp.mechanisms import keys
 from exactdp.mechanisms.audit.target import Scores, Target
 
 _PILOT_SHARE = 8  # one draw in so many chooses the thresholds
-_EPSILONS = 33
 _LEAST_TRIALS = 1000
 
 
@@ -92,9 +93,44 @@ def check(
     validate.open_probability("delta", delta)
     validate.open_probability("confidence", confidence)
     size = min(validate.count("chunk", chunk, minimum=1), half)
-    band = _band(target, key, half, size, confidence)
-    epsilons = np.linspace(0.0, 1.2 * max(band.epsilon_lower(1e-9), 1.0), _EPSILONS).tolist()
-    certified = [float(interval.upper) for interval in prv.delta_curve(target.composition, epsilons=epsilons)]
+    return hold(
+        _band(target, key, half, size, confidence),
+        target.composition,
+        delta=delta,
+        threat_model=target.threat_model,
+        note=target.name,
+    )
+
+
+def hold(
+    band: Band,
+    composition: Sequence[tuple[Mechanism, int]],
+    *,
+    delta: float,
+    threat_model: ThreatModel,
+    note: str = "",
+    points: int = 33,
+) -> Verdict:
+    """Holds a band of error rates against the whole certified privacy profile of a composition.
+
+    Args:
+      band: of an attack on what is claimed to be that composition.
+      composition: (mechanism, count) of all that is claimed.
+      delta: in (0, 1), at which epsilon is reported.
+      threat_model: of attack and claim.
+      note: what to know before quoting the result.
+      points: at how many epsilons, from 0 on, >= 1.
+
+    Raises:
+      ValueError: `delta` or `points` is out of range.
+      ArithmeticError: the accountant cannot answer.
+    """
+    validate.open_probability("delta", delta)
+    validate.count("points", points, minimum=1)
+    grid = np.linspace(0.0, 1.2 * max(band.epsilon_lower(1e-9), 1.0), points).tolist()
+    # Where the draws show no delta nothing can be refuted, and the accountant need not be asked.
+    epsilons = [epsilon for epsilon in grid if band.delta_lower(epsilon) > 0.0] or grid[:1]
+    certified = [float(interval.upper) for interval in prv.delta_curve(composition, epsilons=epsilons)]
     found = [band.delta_lower(epsilon) for epsilon in epsilons]
     # Nearest by ratio: deltas span many magnitudes. Where nothing is found nothing is near.
     ratios = [
@@ -103,8 +139,8 @@ def check(
     ]
     worst = int(np.argmax(ratios))
     return Verdict(
-        result=band.result(delta=delta, threat_model=target.threat_model, note=target.name),
-        certified=prv.epsilon(target.composition, delta=delta),
+        result=band.result(delta=delta, threat_model=threat_model, note=note),
+        certified=prv.epsilon(composition, delta=delta),
         refuted=found[worst] > certified[worst],
         epsilon=epsilons[worst],
         delta_lower=found[worst],

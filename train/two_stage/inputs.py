@@ -19,7 +19,8 @@ from exactdp.train.tables.schema import Column
 from exactdp.train.two_stage.settings import TwoStageSettings
 
 _SPLIT_WORD = b"held-out rows"
-_FEWEST = 4  # a batch is a quarter of the rows at most, and one row at least
+FEWEST_ROWS = 4
+"""A batch is a quarter of the rows at most, and one row at least."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,8 +115,8 @@ def read(files: Files, settings: TwoStageSettings) -> Inputs:
         kept = held_out(raw, share=settings.holdout)
         if kept.any() and not kept.all():
             raw, test = raw.select(np.flatnonzero(~kept)), raw.select(np.flatnonzero(kept))
-    if raw.num_rows < _FEWEST:
-        raise ValueError(f"csv must have {_FEWEST} rows at least to train on, got {raw.num_rows}")
+    if raw.num_rows < FEWEST_ROWS:
+        raise ValueError(f"csv must have {FEWEST_ROWS} rows at least to train on, got {raw.num_rows}")
     if files.weights is not None:
         folder = gpt2_weights.locate(files.weights)
         tokenizers.load(folder)

@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import pytest
 from scipy import stats
 
+from exactdp.accounting.audit import threshold
 from exactdp.accounting.audit.result import AuditResult
 from exactdp.accounting.pairs.gaussian import Gaussian
 from exactdp.mechanisms.audit import broken, targets
-from exactdp.mechanisms.audit.check import check
+from exactdp.mechanisms.audit.check import check, hold
 from exactdp.mechanisms.audit.target import Target
 
 SIGMA = {"noise_multiplier": 1.0}
@@ -51,6 +52,23 @@ def test_broken_ones_are_caught(name: str) -> None:
     verdict = check(BROKEN[name], key=jax.random.key(2), trials=2**16, confidence=0.999999, chunk=2**14)
     assert verdict.refuted
     assert verdict.delta_lower > verdict.delta_certified
+
+
+@pytest.mark.parametrize(("errors", "refuted"), [(500, False), (200, True)])
+def test_counts_of_one_test_are_held_against_the_whole_profile(errors: int, refuted: bool) -> None:
+    """A Gaussian at mu = 1 has errors of 31 % at the middle: 50 % show nothing, 20 % refute it."""
+    band = threshold.from_counts(
+        false_positives=[errors], negatives=1000, false_negatives=[errors], positives=1000, thresholds=[0.5]
+    )
+    model = targets.gaussian(noise_multiplier=1.0).threat_model
+    found = hold(band, [(Gaussian(1.0), 1)], delta=1e-5, threat_model=model, note="one test", points=5)
+    assert found.refuted is refuted and found.result.note == "one test"
+    assert found.epsilon == 0.0 or refuted
+    certified = stats.norm.cdf(0.5) - stats.norm.cdf(-0.5)
+    if not refuted:
+        assert found.delta_certified == pytest.approx(certified, abs=1e-6) and found.delta_lower == 0.0
+    with pytest.raises(ValueError, match="points must be a whole number >= 1, got 0"):
+        hold(band, [(Gaussian(1.0), 1)], delta=1e-5, threat_model=model, points=0)
 
 
 def noisy_sum(std: float) -> Target:

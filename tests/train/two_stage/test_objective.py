@@ -7,11 +7,11 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 import pytest
 
 from exactdp.mechanisms import clipping
 from exactdp.mechanisms.public import Public
+from exactdp.train.attacks import coupled_loss
 from exactdp.train.tables import tokens
 from exactdp.train.tables.tokens import KEY, OTHER, VALUE
 from exactdp.train.task import Records
@@ -85,28 +85,6 @@ def test_padding_and_the_rows_beside_it_change_nothing() -> None:
     assert not np.asarray(gradient)[2, 8].any()  # token 8 stands in another row
 
 
-def batch_mean_gradients(params: jax.Array, rows: np.ndarray) -> jax.Array:
-    """Of each row, as the released code has them: class means are over the batch, times the batch size."""
-    made, given = objective(), jnp.asarray(rows)
-    kinds = made.classes(given)[:, 1:]
-
-    def parts(table: jax.Array) -> jax.Array:
-        each = optax.softmax_cross_entropy_with_integer_labels(logits(table, given[:, :-1]), given[:, 1:])
-
-        def share(kind: int) -> jax.Array:
-            counted = kinds == kind
-            return len(rows) * jnp.sum(jnp.where(counted, each, 0.0), 1) / jnp.sum(counted)
-
-        return 0.35 * (share(KEY) + share(OTHER)) + 0.65 * share(VALUE)
-
-    return jax.jacobian(parts)(params)
-
-
-def clipped_sum(gradients: jax.Array) -> jax.Array:
-    norms = jnp.sqrt(jnp.sum(gradients**2, axis=(1, 2), keepdims=True))
-    return jnp.sum(gradients * jnp.minimum(1.0, CLIP_NORM / norms), axis=0)
-
-
 def test_one_row_moves_the_clipped_sum_by_the_clip_norm_at_most() -> None:
     """Ours does; with means over the batch a long row changes what its neighbours add."""
     made = objective()
@@ -118,9 +96,10 @@ def test_one_row_moves_the_clipped_sum_by_the_clip_norm_at_most() -> None:
     sums = [grad(PARAMS, jnp.asarray(both), jnp.arange(len(both)) < n).sum for n in (len(short), len(both))]
     assert float(jnp.linalg.norm(sums[1] - sums[0])) <= CLIP_NORM * (1.0 + 1e-5)
     # Flatter parameters, where no gradient is clipped away, show it plainly.
+    coupled = jax.jit(coupled_loss.clipped_sum(made, clip_norm=CLIP_NORM))
     flat = 0.05 * PARAMS
-    coupled = [clipped_sum(batch_mean_gradients(flat, rows)) for rows in (short, both)]
-    assert float(jnp.linalg.norm(coupled[1] - coupled[0])) > 1.3 * CLIP_NORM
+    moved = [coupled(flat, jnp.asarray(both), jnp.arange(len(both)) < n).sum for n in (len(short), len(both))]
+    assert float(jnp.linalg.norm(moved[1] - moved[0])) > 1.3 * CLIP_NORM
 
 
 def test_measures() -> None:
