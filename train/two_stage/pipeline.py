@@ -2,8 +2,9 @@
 
 Each phase leaves a file; a run that was stopped goes on with the first phase whose file is missing.
 
-1. *Statistics.* Announced in the ledger, drawn, written. A crash between the two leaves announced releases of
-   which nothing was written and nobody saw anything: drawing them again releases them once.
+1. *Statistics.* Announced in the ledger, drawn, written. A crash in between leaves announced releases of
+   which nobody saw anything: at most an unfinished file in the owner's folder, which is removed first.
+   Drawing them again releases them once.
 2. *Language.* Tokenizer, length of rows and stage 1's rows follow from the statistics, from public text and
    from the key.
 3. *Stages.* Runs of the common loop: stage 1 in a folder of its own, stage 2 in this one, behind the
@@ -32,6 +33,7 @@ from exactdp.accounting.ledger import Ledger
 from exactdp.mechanisms import keys
 from exactdp.train import folder as folders
 from exactdp.train import parallel, reservation
+from exactdp.train.gpt2 import model as gpt2
 from exactdp.train.gpt2 import weights as gpt2_weights
 from exactdp.train.interrupt import Interrupted, Watch
 from exactdp.train.state import Parameters
@@ -211,6 +213,7 @@ class _Run:
     def _statistics(self) -> Statistics:
         path = self.place.path / STATISTICS
         if not self.place.has(STATISTICS):
+            self.place.remove_unfinished(STATISTICS)
             raw, label, budget = self.inputs.private, self.inputs.label, self.plan.budget
             if budget is None:
                 found = as_published.exact(raw, label=label)
@@ -256,6 +259,9 @@ class _Run:
         loaded = language.initialise if params is None else lambda _: jax.tree.map(np.array, params)
         if self.settings.stage_1 == "none":
             return loaded
+        done = self.place.path / FIRST
+        if (done / folders.RESULT).is_file():
+            return _starting_at(folders.read_weights(done, like=gpt2.abstract(language.config)[1]))
         if first is None:
             rows = stages.token_rows(language, rows=pseudo_rows, others=pseudo_rows[: measured.FEW])
         else:
@@ -273,14 +279,13 @@ class _Run:
             optimiser=optimiser,
             num_steps=steps,
             delta=self.settings.delta,
-            out=self.place.path / FIRST,
+            out=done,
             key=stages.first_key(self.key),
             described=self.settings.as_dict(),
             progress=self.progress,
             devices=self.devices,
         )
-        weights = jax.tree.map(np.asarray, found.state.weights)
-        return lambda _: jax.tree.map(jax.numpy.array, weights)
+        return _starting_at(found.state.weights)
 
     def _keep(self, language: Language, weights: Parameters) -> None:
         """The model with its tokenizer, in the layout that transformers reads."""
@@ -345,6 +350,12 @@ class _Run:
         )
         self.place.write(METRICS, found.as_dict())
         return found
+
+
+def _starting_at(weights: Parameters) -> stages.Initialise:
+    """Copies, as the steps of a stage consume what they start from."""
+    kept = jax.tree.map(np.asarray, weights)
+    return lambda _: jax.tree.map(jax.numpy.array, kept)
 
 
 def _coded(raw: RawTable) -> languages.Coded:
