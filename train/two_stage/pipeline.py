@@ -64,7 +64,10 @@ from exactdp.train.two_stage.run_folder import (
 )
 from exactdp.train.two_stage.settings import TwoStageSettings
 
-_PSEUDO, _TEST = 0, 1  # uses of the host's generator
+PHASES = ("statistics", "language", "stage 1", "stage 2", "rows", "metrics")
+"""In their order."""
+
+_PSEUDO = 0  # use of the host's generator
 _NO_NOISE = "stage 2 adds no noise: the weights may give any row away"
 _FREE = {
     "marginals": "Stage 1 reads rows drawn from released statistics: it costs nothing.",
@@ -116,6 +119,7 @@ def run(
     progress: bool = True,
     devices: int = 1,
     announce: Callable[[], None] | None = None,
+    begun: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Carries a prepared run out, from the start or from where it was stopped.
 
@@ -128,6 +132,7 @@ def run(
       progress: whether to show bars on stderr.
       devices: how many devices share a batch.
       announce: called once, when nothing is left that could be refused.
+      begun: called with the name of each phase of `PHASES` when it begins.
 
     Raises:
       ValueError: bad input, before any file is touched.
@@ -146,28 +151,38 @@ def run(
         place.create(_asked(prepared, key), key=key)
     if announce is not None:
         announce()
-    return _Run(prepared, place, key, progress, int(devices)).outcome(start)
+    return _Run(prepared, place, key, progress, int(devices), begun).outcome(start)
 
 
 class _Run:
     """The phases of one call of `run`."""
 
     def __init__(
-        self, prepared: Prepared, place: RunFolder, key: jax.Array, progress: bool, devices: int
+        self,
+        prepared: Prepared,
+        place: RunFolder,
+        key: jax.Array,
+        progress: bool,
+        devices: int,
+        begun: Callable[[str], None],
     ) -> None:
         self.settings, self.plan, self.inputs = prepared.settings, prepared.plan, prepared.inputs
         self.files, self.place, self.key = prepared.files, place, key
-        self.progress, self.devices = progress, devices
+        self.progress, self.devices, self.begun = progress, devices, begun
 
     def outcome(self, start: float) -> Outcome:
         """All phases that are not done."""
+        self.begun("statistics")
         found = self._statistics()
+        self.begun("language")
         pseudo_rows = self._pseudo(found)
         first = None if self.inputs.first is None else _coded(self.inputs.first)
         language, params = languages.make(
             self.settings, self.files, found.schema, place=self.place, pseudo=pseudo_rows, first=first
         )
+        self.begun("stage 1")
         initialise = self._first(language, pseudo_rows, first, params)
+        self.begun("stage 2")
         rows = stages.token_rows(
             language,
             rows=csv_file.encode(self.inputs.private, found.schema).codes,
@@ -189,7 +204,9 @@ class _Run:
         )
         weights = second.whole(trained.state.weights)
         self._keep(language, weights)
+        self.begun("rows")
         validity = self._draw(found, language, weights)
+        self.begun("metrics")
         comparison = self._compare(language, weights, rows.x_test, validity)
         private = self.settings.private
         result = Outcome(
