@@ -132,7 +132,7 @@ def main(arguments: Sequence[str]) -> None:
     if len(arguments) > 1:
         raise app.UsageError(f"no positional arguments are taken, got {arguments[1:]}")
     given = flags.FLAGS
-    sizes = {name: given[name].value for name in _SIZES}
+    sizes: dict[str, Any] = {name: given[name].value for name in _SIZES}
     try:
         out = store.prepare_directory("out", given.out)
         rows = measure(out, **sizes)
