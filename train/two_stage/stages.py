@@ -26,7 +26,7 @@ from exactdp.train.two_stage.plan import Plan
 from exactdp.train.two_stage.rows import TokenRows
 from exactdp.train.two_stage.settings import TwoStageSettings
 
-_BYTES, _MOST_BYTES = 4, 2**25
+_BYTES, _MOST_BYTES = 4, 2**27
 _WEIGHT_DECAY = 0.01  # of torch's AdamW, with which the released code trains
 
 Initialise = Callable[[jax.Array], Parameters]
@@ -158,10 +158,9 @@ def second(
 
 
 def _parts(language: Language, capacity: int) -> int:
-    """In how many parts a batch is computed: of each, logits or hidden activations take 32 MiB at most.
+    """In how many parts a batch is computed: of each, logits or hidden activations take 128 MiB at most.
 
-    XLA holds some fifty times as much in a step on a CPU: clipping in two passes keeps every layer's inputs,
-    attention weights and their gradients.
+    A step with its gradients then holds one to two gigabytes.
     """
     config = language.config
     numbers = language.length * max(config.vocabulary, config.layers * config.inner)
