@@ -5,8 +5,8 @@ of two layers and width 128 is trained from nothing on two cores, in every varia
 the variants, not the model. "As published" takes ranges, categories and label frequencies from the table
 without noise, so that its epsilon is stage 2's alone; it samples at temperature 0.7 among 50 tokens and
 rejects rows that do not parse, and its learning rate ends early. "Repaired" composes statistics and stage 2
-under one epsilon. The falsifiers: U with its statistics private and nothing else changed, and rows drawn from
-the private statistics without a model.
+under one epsilon. The falsifiers: U with its statistics private and nothing else changed, O warmed up on text
+that is no table, put into the same template, and rows drawn from the private statistics without a model.
 
 Command:       python -m exactdp.benchmarks.two_stage_utility --dataset adult --out results
                (--study share, value_weight or order: other questions; --model gpt2: the paper's size)
@@ -29,7 +29,7 @@ from absl import app, flags, logging
 from exactdp.accounting import validate
 from exactdp.accounting.printed import two_stage as printed
 from exactdp.benchmarks.curves import store, style
-from exactdp.benchmarks.experiments import chart, sweep, tables
+from exactdp.benchmarks.experiments import chart, script, sweep, tables
 from exactdp.benchmarks.experiments.tables import Size, Variant
 
 NAME = "two_stage_utility"
@@ -45,6 +45,7 @@ _NAMES = {
     "standard_published": "DP-Standard, as published",
     "uniform_published": "DP-2Stage-U, as published",
     "table_published": "DP-2Stage-O, as published",
+    "text_published": "O on text that is no table, as published",
     "uniform": "U, one budget",
     "table": "O, one budget",
     "none": "no stage 1, one budget",
@@ -75,6 +76,7 @@ def methods(epsilon: float) -> list[Variant]:
         Variant("standard_published", epsilon, published | {"first_stage": "none"}),
         Variant("uniform_published", epsilon, published | {"first_stage": "uniform"}),
         Variant("table_published", epsilon, published | {"first_stage": "table"}),
+        Variant("text_published", epsilon, published | {"first_stage": "table"}, first_table="text"),
         Variant("uniform", epsilon, repaired["uniform"]),
         Variant("none", epsilon, repaired["none"]),
         Variant("table", epsilon, repaired["table"]),
@@ -273,22 +275,18 @@ def table(rows: Sequence[store.Row]) -> str:
 
 def main(argv: Sequence[str]) -> None:
     """Entry point."""
-    if len(argv) > 1:
-        raise app.UsageError(f"no positional arguments are taken, got {argv[1:]}")
     given = flags.FLAGS
-    try:
-        names = [field.name for field in dataclasses.fields(Size)]
-        chosen: dict[str, Any] = {name: given[name].value for name in names}
-        size = Size(**chosen)
-        epsilon = validate.positive("epsilon", given.epsilon)
-        stem = f"{NAME}_{size.dataset}_{given.study}" + ("" if epsilon == 1.0 else f"_epsilon_{epsilon:g}")
-        path = store.prepare_directory("out", given.out) / f"{stem}.csv"
-        if given.redraw and not path.is_file():
-            raise ValueError(f"out must hold {path.name} to draw it again, got {given.out}")
-        rows = [] if given.redraw else compute(path, size, study=given.study, epsilon=epsilon)
-        written = [path, *draw(path)]
-    except ValueError as error:
-        raise app.UsageError(str(error)) from error
+    epsilon: float = given.epsilon
+    stem = f"{NAME}_{given.dataset}_{given.study}" + ("" if epsilon == 1.0 else f"_epsilon_{epsilon:g}")
+    rows: list[store.Row] = []
+
+    def own(path: Path) -> None:
+        chosen: dict[str, Any] = {field.name: given[field.name].value for field in dataclasses.fields(Size)}
+        validate.positive("epsilon", epsilon)
+        rows.extend(compute(path, Size(**chosen), study=given.study, epsilon=epsilon))
+
+    path = script.own_table(argv, name=stem, compute=own)
+    written = [path, *draw(path)]
     if given.json:
         print(json.dumps({"rows": rows, "written": [str(one) for one in written]}))
         return

@@ -144,7 +144,30 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     Raises:
       OSError: the disk refuses.
     """
-    _replace(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
+    write_bytes(path, (json.dumps(value, indent=1, allow_nan=False) + "\n").encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Writes a file, whole or not at all.
+
+    Raises:
+      OSError: the disk refuses.
+    """
+    fresh = unfinished(path)
+    try:
+        with fresh.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def unfinished(path: Path) -> Path:
+    """Where a file is written before it is whole: what is there of it when the process is killed."""
+    return path.with_name(path.name + ".new")
 
 
 def write_weights(folder: Path, params: Parameters) -> Path:
@@ -159,8 +182,12 @@ def write_weights(folder: Path, params: Parameters) -> Path:
     }
     target = folder / WEIGHTS
     fresh = target.with_name("new-" + WEIGHTS)
-    np.savez(fresh, **named)  # pyright: ignore[reportArgumentType]
-    os.replace(fresh, target)
+    try:
+        np.savez(fresh, **named)  # pyright: ignore[reportArgumentType]
+        os.replace(fresh, target)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
     return target
 
 
@@ -196,15 +223,6 @@ def _flat(record: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     for name, value in record.items():
         flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
     return flat
-
-
-def _replace(path: Path, data: bytes) -> None:
-    fresh = path.with_name(path.name + ".new")
-    with fresh.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(fresh, path)
 
 
 def _require_writable(folder: Path) -> None:

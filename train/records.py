@@ -14,5 +14,5 @@ def digest(data: TrainingData) -> str:
     total = hashlib.sha256()
     for array in (data.x, data.y):
         total.update(str((array.shape, array.dtype.str)).encode())
-        total.update(np.ascontiguousarray(array).tobytes())
+        total.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return total.hexdigest()

@@ -17,7 +17,7 @@ import pyarrow.csv
 from exactdp import __version__
 from exactdp.accounting import validate
 from exactdp.benchmarks.curves import store
-from exactdp.benchmarks.experiments import sweep
+from exactdp.benchmarks.experiments import sweep, text_table
 from exactdp.train.tables import csv_file, pseudo, sources, statistics
 from exactdp.train.tables.budget import Budget
 from exactdp.train.tables.csv_file import RawTable
@@ -49,6 +49,7 @@ COLUMNS = (
 )
 """Of the CSV file. `split` is test always, `x` the series' place on an axis."""
 
+_TEXT_ROWS = 20_000
 _STATISTICS = ("marginals", "independent")
 OTHER = {"adult": "airline", "airline": "adult", "texas": "adult"}
 """The public table of stage 1 for each private one (the paper's pairs; one of two for Texas)."""
@@ -117,12 +118,15 @@ class Variant:
       settings: of the run, beside the common ones; with `without_model`, epsilon alone counts.
       without_model: "marginals" or "independent" for rows drawn from private statistics with no language
         model, "real" for training rows; empty for a run.
+      first_table: which public table first_stage "table" reads: "other" for the other data set's, "text" for
+        one of words, see `text_table`.
     """
 
     series: str
     x: float
     settings: Mapping[str, Any]
     without_model: str = ""
+    first_table: str = "other"
 
 
 def header(size: Size, **more: object) -> dict[str, object]:
@@ -187,8 +191,11 @@ def carry_out(
 def _written(folder: Path, source: Source, variants: Sequence[Variant]) -> dict[str, Path]:
     """The tables as files, as a run reads them."""
     tables = {"train": source.train, "test": source.test}
-    if any(variant.settings.get("first_stage") == "table" for variant in variants):
-        tables["first"] = sources.load(OTHER[source.name]).train
+    wanted = {one.first_table for one in variants if one.settings.get("first_stage") == "table"}
+    if "other" in wanted:
+        tables["other"] = sources.load(OTHER[source.name]).train
+    if "text" in wanted:
+        tables["text"] = text_table.make(_TEXT_ROWS)
     files: dict[str, Path] = {}
     for name, table in tables.items():
         files[name] = folder / f"{name}.csv"
@@ -207,7 +214,7 @@ def _one(
         Files(
             files["train"],
             test=files["test"],
-            first_csv=files["first"] if settings.stage_1 == "table" else None,
+            first_csv=files[variant.first_table] if settings.stage_1 == "table" else None,
         ),
     )
     with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ from exactdp.benchmarks import two_stage_utility as script
 from exactdp.benchmarks.curves import store
 from exactdp.benchmarks.experiments import tables
 from exactdp.benchmarks.experiments.tables import Size, Variant
-from exactdp.train.tables import sources
+from exactdp.train.tables import csv_file, sources
 from exactdp.train.tables.csv_file import RawTable
 from exactdp.train.tables.sources import Source
 
@@ -68,6 +68,23 @@ def test_rows_without_a_model_and_resuming(tmp_path: Path, monkeypatch: pytest.M
     assert tables.carry_out(path, variants, size=size, header=header) == rows
     with pytest.raises(ValueError, match="differs in epsilon, study"):
         tables.carry_out(path, variants, size=size, header=tables.header(size, study="share"))
+
+
+def test_each_first_stage_reads_its_own_public_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def load(name: str, **_: Any) -> Source:
+        asked.append(name)
+        return source(20)
+
+    monkeypatch.setattr(sources, "load", load)
+    variants = [one for one in script.methods(1.0) if one.settings.get("first_stage") == "table"]
+    assert {one.first_table for one in variants} == {"other", "text"}
+    files = tables._written(tmp_path, source(20), variants)
+    assert asked == ["airline"]
+    assert csv_file.read(files["other"]).names == ("age", "income")
+    assert len(csv_file.read(files["text"]).names) == 15
+    assert set(tables._written(tmp_path, source(20), script.shares(1.0))) == {"train", "test"}
 
 
 def test_sizes_are_checked() -> None:

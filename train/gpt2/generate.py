@@ -18,7 +18,8 @@ from exactdp.train.gpt2.automaton import Automaton, Edges
 from exactdp.train.gpt2.cache import Cache
 from exactdp.train.gpt2.model import GPT2, Graph, Parameters
 
-# The cache grows by doubling from here, so that early steps do not read room that is still empty.
+# The cache begins with this room and grows by half of what it has, or by as much again: steps read all room,
+# also that which is still empty, and each length is compiled apart.
 _FIRST_LENGTH = 32
 # Up to this share of the vocabulary, logits of a state's candidates alone are cheaper than all.
 _FEW = 16
@@ -193,7 +194,7 @@ def _lengths(given: int, max_tokens: int) -> list[int]:
     needed = max(max_tokens - 1, given)
     found = [min(max(_FIRST_LENGTH, given), needed)]
     while found[-1] < needed:
-        found.append(min(2 * found[-1], needed))
+        found.append(min(found[-1] + max(_FIRST_LENGTH, found[-1] // 2), needed))
     return found
 
 

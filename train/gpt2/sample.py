@@ -61,7 +61,6 @@ def _largest(
     the sizes are exactly as wanted for all rows, as numbers of choices soon are.
     """
     bits = jax.lax.bitcast_convert_type(weights, jnp.int32)
-    rows = weights.shape[0]
 
     def going_on(state: tuple[Array, Array, Array]) -> Array:
         low, high, exact = state
@@ -76,8 +75,9 @@ def _largest(
         high = jnp.where(enough | exact, high, middle)
         return low, high, exact | (total == wanted)
 
-    low = jnp.zeros((rows,), jnp.int32)
-    ends = (low, jnp.full_like(low, _ONE + 1), jnp.zeros((rows,), bool))
+    # The least weight is as good a beginning as 0, and often spares a quarter of the steps.
+    low = jnp.min(bits, axis=1)
+    ends = (low, jnp.full_like(low, _ONE + 1), jnp.zeros(low.shape, bool))
     threshold = jax.lax.while_loop(going_on, halved, ends)[0]
     return jnp.where(bits >= threshold[:, None], weights, 0.0)
 

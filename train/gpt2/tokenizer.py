@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from exactdp.accounting import validate
+from exactdp.train import folder as folders
 
 END = "<|endoftext|>"
 """The text of the token that ends a text."""
@@ -113,10 +114,16 @@ class Tokenizer:
         return b"".join(self.token_bytes(token) for token in tokens).decode("utf-8", errors="replace")
 
     def save(self, folder: str | Path) -> None:
-        """Writes tokenizer.json, which `load` and transformers read, into `folder`, made if it is missing."""
+        """Writes tokenizer.json, whole or not at all, into `folder`, made if it is missing.
+
+        `load` and transformers read it.
+
+        Raises:
+          OSError: the disk refuses.
+        """
         where = Path(folder)
         where.mkdir(parents=True, exist_ok=True)
-        self._backend.save(str(where / FILE))
+        folders.write_bytes(where / FILE, self._backend.to_str(pretty=True).encode())
 
 
 def load(folder: str | Path) -> Tokenizer:

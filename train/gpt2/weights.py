@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -142,6 +143,7 @@ def save(folder: str | Path, params: Parameters, *, config: Config, end: int | N
 
     Raises:
       ValueError: parameters that are not those of a model of these sizes.
+      OSError: the disk refuses.
     """
     _, shapes = abstract(config)
     expected = {jax.tree_util.keystr(path): leaf.shape for path, leaf in jax.tree.leaves_with_path(shapes)}
@@ -151,8 +153,16 @@ def save(folder: str | Path, params: Parameters, *, config: Config, end: int | N
     named = {_PREFIX + _name(path): np.ascontiguousarray(leaf, np.float32) for path, leaf in leaves}
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
+    library: Any = importlib.import_module("safetensors")
     numpy_files: Any = importlib.import_module("safetensors.numpy")
-    numpy_files.save_file(named, where / FILE, metadata={"format": "pt"})
+    fresh = where / f"{FILE}.new"
+    try:
+        numpy_files.save_file(named, fresh, metadata={"format": "pt"})
+        os.replace(fresh, where / FILE)
+    except library.SafetensorError as error:
+        # What a full disk raises; it is no OSError of its own accord.
+        fresh.unlink(missing_ok=True)
+        raise OSError(f"{where / FILE} could not be written: {error}") from None
     config.write(where, end=end)
 
 

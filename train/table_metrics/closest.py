@@ -6,13 +6,13 @@ It looks at the private training rows, and no noise is added: whatever comes out
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from scipy import stats
 from scipy.spatial import distance
 
+from exactdp.train.tables import mix
 from exactdp.train.tables.schema import MISSING, Schema
 
 MOST_QUERIES = 2_000
@@ -21,7 +21,7 @@ MOST_RECORDS = 200_000
 """Training rows looked at; beyond, a subsample, which gives distances no smaller than the true ones."""
 
 _SEED = 2412
-_QUERIES, _RECORDS = 128, 2**15  # pairs at once
+_QUERIES, _RECORDS = 128, 2**11  # pairs at once: 2 MB, which a processor's cache holds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,8 +75,8 @@ def closest(
 
     The distance of two rows is the mean over columns of: whether two categories differ; |a - b| over the
     width of the column's public range for numbers; 1 where one value is missing and the other is not
-    (Gower's distance with missing as a value). All pairs are computed, in chunks of 33 MB; beyond the caps
-    rows are subsampled by a fixed seed. Copies are counted on all rows.
+    (Gower's distance with missing as a value). All pairs are computed, in chunks; beyond the caps rows are
+    subsampled by a fixed seed. Copies are counted on all rows, by hashes of 64 bits (see `mix.rows`).
 
     Args:
       test: codes of held-out real rows.
@@ -88,14 +88,18 @@ def closest(
     """
     generator = np.random.default_rng(_SEED)
     records = _some(train, most_records, generator)
-    theirs = _embedded(records, schema)
-    far = [
-        _nearest(_embedded(_some(table, most_queries, generator), schema), theirs, len(schema.columns))
-        for table in (synthetic, test)
-    ]
-    known = _digests(train)
+    queries = [_some(table, most_queries, generator) for table in (synthetic, test)]
+    missing = np.any([(table == MISSING).any(axis=0) for table in (records, *queries)], axis=0)
+    theirs = _embedded(records, schema, missing)
+    far = [_nearest(_embedded(own, schema, missing), theirs, len(schema.columns)) for own in queries]
+    known = np.unique(mix.rows(train))
     found = [
-        Distances(len(d), float(np.median(d)), float(np.quantile(d, 0.05)), _copies(table, known))
+        Distances(
+            len(d),
+            float(np.median(d)),
+            float(np.quantile(d, 0.05)),
+            float(np.isin(mix.rows(table), known).mean()),
+        )
         for d, table in zip(far, (synthetic, test), strict=True)
     ]
     ranks = stats.rankdata(np.concatenate(far))[len(far[0]) :]  # of the test rows; Mann and Whitney's count
@@ -112,11 +116,12 @@ def _some(
 
 
 def _embedded(
-    table: Int[np.ndarray, "rows columns"], schema: Schema
+    table: Int[np.ndarray, "rows columns"], schema: Schema, some_missing: Bool[np.ndarray, " columns"]
 ) -> tuple[Float[np.ndarray, "rows numbers"], Float[np.ndarray, "rows categories"]]:
     """Points whose Manhattan distance is the sum over number columns, and categories as they are.
 
-    A number x in [0, 1] becomes (x/2, (1-x)/2), a missing one (-1/4, -1/4), which is at distance 1 from all.
+    A number x in [0, 1] stays as it is where no table lacks one; else it becomes (x/2, (1-x)/2), and a
+    missing one (-1/4, -1/4), which is at distance 1 from all.
     """
     numbers, categories = list[np.ndarray](), list[np.ndarray]()
     for place, column in enumerate(schema.columns):
@@ -126,6 +131,9 @@ def _embedded(
             categories.append(np.where(missing, -1, codes).astype(np.float64))
             continue
         share = (np.where(missing, column.low, codes) - column.low) / max(column.high - column.low, 1)
+        if not some_missing[place]:
+            numbers.append(share)
+            continue
         numbers += [np.where(missing, -0.25, share / 2.0), np.where(missing, -0.25, (1.0 - share) / 2.0)]
     empty = np.zeros((len(table), 0))
     return (
@@ -139,26 +147,20 @@ def _nearest(
 ) -> Float[np.ndarray, " rows"]:
     found = np.full(len(queries[0]), np.inf)
     for start in range(0, len(found), _QUERIES):
-        own = slice(start, start + _QUERIES)
+        own = [part[start : start + _QUERIES] for part in queries]
+        room = np.empty((2, len(own[0]), _RECORDS))
         for other in range(0, len(records[0]), _RECORDS):
-            theirs = slice(other, other + _RECORDS)
-            total = np.zeros((len(queries[0][own]), len(records[0][theirs])))
-            if queries[0].shape[1]:
-                total += distance.cdist(queries[0][own], records[0][theirs], "cityblock")
-            if categories := queries[1].shape[1]:
+            theirs = [part[other : other + _RECORDS] for part in records]
+            total, differ = (
+                room[k].reshape(-1)[: len(own[0]) * len(theirs[0])].reshape(len(own[0]), -1) for k in (0, 1)
+            )
+            if own[0].shape[1]:
+                distance.cdist(own[0], theirs[0], "cityblock", out=total)
+            else:
+                total.fill(0.0)
+            if categories := own[1].shape[1]:
+                distance.cdist(own[1], theirs[1], "hamming", out=differ)
                 # The share that differs, back to whole numbers.
-                total += np.rint(categories * distance.cdist(queries[1][own], records[1][theirs], "hamming"))
-            found[own] = np.minimum(found[own], total.min(axis=1))
+                total += np.rint(np.multiply(differ, categories, out=differ), out=differ)
+            found[start : start + _QUERIES] = np.minimum(found[start : start + _QUERIES], total.min(axis=1))
     return found / columns
-
-
-def _digests(table: Int[np.ndarray, "rows columns"]) -> set[bytes]:
-    return {_digest(row) for row in table}
-
-
-def _digest(row: Int[np.ndarray, " columns"]) -> bytes:
-    return hashlib.blake2b(row.tobytes(), digest_size=16).digest()
-
-
-def _copies(table: Int[np.ndarray, "rows columns"], known: set[bytes]) -> float:
-    return sum(_digest(row) in known for row in table) / len(table)

@@ -7,12 +7,12 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, UInt64
+from jaxtyping import Bool
 
 from exactdp.train.gpt2 import config as configs
 from exactdp.train.gpt2 import tokenizer as tokenizers
 from exactdp.train.gpt2 import weights as gpt2_weights
-from exactdp.train.tables import csv_file
+from exactdp.train.tables import csv_file, mix
 from exactdp.train.tables import schema as schemas
 from exactdp.train.tables.csv_file import RawTable
 from exactdp.train.tables.schema import Column
@@ -105,7 +105,8 @@ def read(files: Files, settings: TwoStageSettings) -> Inputs:
         if column.name not in raw.names:
             raise ValueError(f"schema must be of columns in {files.csv}, whose header has no {column.name!r}")
     test = None
-    digest = hashlib.sha256(files.csv.read_bytes()).hexdigest()
+    with files.csv.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     if files.test is not None:
         test = csv_file.read(files.test)
         lacking = [name for name in raw.names if name not in test.names]
@@ -143,7 +144,7 @@ def held_out(raw: RawTable, *, share: float) -> Bool[np.ndarray, " rows"]:
             known = [_hash(name, value) for value in coded.dictionary.to_pylist()]
             own = np.array(known, np.uint64)[coded.indices.to_numpy(zero_copy_only=False)]
             end = begin + len(chunk)
-            hashes[begin:end] = _mixed(hashes[begin:end] ^ own)
+            hashes[begin:end] = mix.mixed(hashes[begin:end] ^ own)
             begin = end
     return hashes < np.uint64(share * 2.0**64)
 
@@ -151,11 +152,3 @@ def held_out(raw: RawTable, *, share: float) -> Bool[np.ndarray, " rows"]:
 def _hash(name: str, value: str) -> int:
     text = f"{name}\0{value}".encode()
     return int.from_bytes(hashlib.blake2b(text, digest_size=8, key=_SPLIT_WORD).digest(), "little")
-
-
-def _mixed(x: UInt64[np.ndarray, " rows"]) -> UInt64[np.ndarray, " rows"]:
-    """SplitMix64's finaliser, so that columns do not cancel one another."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))

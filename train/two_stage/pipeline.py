@@ -2,8 +2,9 @@
 
 Each phase leaves a file; a run that was stopped goes on with the first phase whose file is missing.
 
-1. *Statistics.* Announced in the ledger, drawn, written. A crash between the two leaves announced releases of
-   which nothing was written and nobody saw anything: drawing them again releases them once.
+1. *Statistics.* Announced in the ledger, drawn, written. A crash in between leaves announced releases of
+   which nobody saw anything: at most an unfinished file in the owner's folder, which is removed first.
+   Drawing them again releases them once.
 2. *Language.* Tokenizer, length of rows and stage 1's rows follow from the statistics, from public text and
    from the key.
 3. *Stages.* Runs of the common loop: stage 1 in a folder of its own, stage 2 in this one, behind the
@@ -32,6 +33,7 @@ from exactdp.accounting.ledger import Ledger
 from exactdp.mechanisms import keys
 from exactdp.train import folder as folders
 from exactdp.train import parallel, reservation
+from exactdp.train.gpt2 import model as gpt2
 from exactdp.train.gpt2 import weights as gpt2_weights
 from exactdp.train.interrupt import Interrupted, Watch
 from exactdp.train.state import Parameters
@@ -62,7 +64,10 @@ from exactdp.train.two_stage.run_folder import (
 )
 from exactdp.train.two_stage.settings import TwoStageSettings
 
-_PSEUDO, _TEST = 0, 1  # uses of the host's generator
+PHASES = ("statistics", "language", "stage 1", "stage 2", "rows", "metrics")
+"""In their order."""
+
+_PSEUDO = 0  # use of the host's generator
 _NO_NOISE = "stage 2 adds no noise: the weights may give any row away"
 _FREE = {
     "marginals": "Stage 1 reads rows drawn from released statistics: it costs nothing.",
@@ -114,6 +119,7 @@ def run(
     progress: bool = True,
     devices: int = 1,
     announce: Callable[[], None] | None = None,
+    begun: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
     """Carries a prepared run out, from the start or from where it was stopped.
 
@@ -126,6 +132,7 @@ def run(
       progress: whether to show bars on stderr.
       devices: how many devices share a batch.
       announce: called once, when nothing is left that could be refused.
+      begun: called with the name of each phase of `PHASES` when it begins.
 
     Raises:
       ValueError: bad input, before any file is touched.
@@ -144,28 +151,38 @@ def run(
         place.create(_asked(prepared, key), key=key)
     if announce is not None:
         announce()
-    return _Run(prepared, place, key, progress, int(devices)).outcome(start)
+    return _Run(prepared, place, key, progress, int(devices), begun).outcome(start)
 
 
 class _Run:
     """The phases of one call of `run`."""
 
     def __init__(
-        self, prepared: Prepared, place: RunFolder, key: jax.Array, progress: bool, devices: int
+        self,
+        prepared: Prepared,
+        place: RunFolder,
+        key: jax.Array,
+        progress: bool,
+        devices: int,
+        begun: Callable[[str], None],
     ) -> None:
         self.settings, self.plan, self.inputs = prepared.settings, prepared.plan, prepared.inputs
         self.files, self.place, self.key = prepared.files, place, key
-        self.progress, self.devices = progress, devices
+        self.progress, self.devices, self.begun = progress, devices, begun
 
     def outcome(self, start: float) -> Outcome:
         """All phases that are not done."""
+        self.begun("statistics")
         found = self._statistics()
+        self.begun("language")
         pseudo_rows = self._pseudo(found)
         first = None if self.inputs.first is None else _coded(self.inputs.first)
         language, params = languages.make(
             self.settings, self.files, found.schema, place=self.place, pseudo=pseudo_rows, first=first
         )
+        self.begun("stage 1")
         initialise = self._first(language, pseudo_rows, first, params)
+        self.begun("stage 2")
         rows = stages.token_rows(
             language,
             rows=csv_file.encode(self.inputs.private, found.schema).codes,
@@ -187,7 +204,9 @@ class _Run:
         )
         weights = second.whole(trained.state.weights)
         self._keep(language, weights)
+        self.begun("rows")
         validity = self._draw(found, language, weights)
+        self.begun("metrics")
         comparison = self._compare(language, weights, rows.x_test, validity)
         private = self.settings.private
         result = Outcome(
@@ -211,6 +230,7 @@ class _Run:
     def _statistics(self) -> Statistics:
         path = self.place.path / STATISTICS
         if not self.place.has(STATISTICS):
+            self.place.remove_unfinished(STATISTICS)
             raw, label, budget = self.inputs.private, self.inputs.label, self.plan.budget
             if budget is None:
                 found = as_published.exact(raw, label=label)
@@ -256,6 +276,9 @@ class _Run:
         loaded = language.initialise if params is None else lambda _: jax.tree.map(np.array, params)
         if self.settings.stage_1 == "none":
             return loaded
+        done = self.place.path / FIRST
+        if (done / folders.RESULT).is_file():
+            return _starting_at(folders.read_weights(done, like=gpt2.abstract(language.config)[1]))
         if first is None:
             rows = stages.token_rows(language, rows=pseudo_rows, others=pseudo_rows[: measured.FEW])
         else:
@@ -273,14 +296,13 @@ class _Run:
             optimiser=optimiser,
             num_steps=steps,
             delta=self.settings.delta,
-            out=self.place.path / FIRST,
+            out=done,
             key=stages.first_key(self.key),
             described=self.settings.as_dict(),
             progress=self.progress,
             devices=self.devices,
         )
-        weights = jax.tree.map(np.asarray, found.state.weights)
-        return lambda _: jax.tree.map(jax.numpy.array, weights)
+        return _starting_at(found.state.weights)
 
     def _keep(self, language: Language, weights: Parameters) -> None:
         """The model with its tokenizer, in the layout that transformers reads."""
@@ -345,6 +367,12 @@ class _Run:
         )
         self.place.write(METRICS, found.as_dict())
         return found
+
+
+def _starting_at(weights: Parameters) -> stages.Initialise:
+    """Copies, as the steps of a stage consume what they start from."""
+    kept = jax.tree.map(np.asarray, weights)
+    return lambda _: jax.tree.map(jax.numpy.array, kept)
 
 
 def _coded(raw: RawTable) -> languages.Coded:

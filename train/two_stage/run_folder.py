@@ -117,3 +117,7 @@ class RunFolder:
           OSError: the disk refuses.
         """
         folder.write_json(self.path / name, value)
+
+    def remove_unfinished(self, name: str) -> None:
+        """Removes what a call of `write` left that was killed."""
+        folder.unfinished(self.path / name).unlink(missing_ok=True)
