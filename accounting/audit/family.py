@@ -3,7 +3,8 @@
 A mechanism that is accounted for as a composition C(s), s its noise multiplier, has a privacy profile
 delta_s(epsilon), which falls with s. Taking it for granted that the profile is delta_s for *some* s, every s
 whose profile lies below a point of the band anywhere is refuted, and epsilon is at least that of the least
-noise that is refuted.
+noise that is refuted. Noise is searched for down to half of what is claimed: beyond, the claim is refuted, and
+by how much is left open.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ ASSUMPTION = (
     "in doubt"
 )
 
-_WIDEST = 2.0**20  # how far above the start noise is searched for, as a factor
-_LOWEST = 4.0  # likewise, below: the claim is refuted then, and only by how much is left open
-_PRECISION = 1e-3
+_WIDEST, _LOWEST = 2.0**10, 2.0  # how far above and below the start noise is searched for, as factors
+_STRIDE = 1.25
+_PRECISION = 2e-3
 _POINTS = 4  # of a band, which are tried
 _EPSILONS = 16  # at which profiles are held against them
 _BEYOND = 1.5
@@ -80,7 +81,7 @@ def result(
         confidence=band.confidence,
         delta=delta,
         trials=band.trials,
-        method=f"{band.method}; the least noise that it does not refute",
+        method=f"{band.method}; the most noise that it does not refute",
         threat_model=threat_model,
         assumption=ASSUMPTION,
         note=note,
@@ -96,7 +97,7 @@ def _telling(band: Band) -> Rates:
 
 
 def _least_refuted(points: Rates, compositions: Callable[[float], Composition], start: float) -> float:
-    """A noise multiplier that is refuted, at most 0.1 % above one that may not be; infinite for none."""
+    """A refuted noise multiplier, little above one that may not be; infinite for none."""
     # Where a Gaussian curve through a point has that point: at these epsilons it tells most.
     z = -special.ndtri(points)
     slopes = z.sum(axis=1, keepdims=True) * z - 0.5 * z.sum(axis=1, keepdims=True) ** 2
@@ -120,12 +121,12 @@ def _least_refuted(points: Rates, compositions: Callable[[float], Composition], 
     low = high = start
     if refutes(start):
         while refutes(low):
-            high, low = low, low / 2.0
+            high, low = low, low / _STRIDE
             if low < start / _LOWEST:
                 return high
     else:
         while not refutes(high):
-            low, high = high, high * 2.0
+            low, high = high, high * _STRIDE
             if high > start * _WIDEST:
                 return math.inf
     while high > low * (1.0 + _PRECISION):

@@ -62,18 +62,18 @@ class Layer(Moments):
         # 1 - weight = P(X_high > k) + P(X_low <= k), without cancellation where the layer is nearly all.
         upper, lower = self._tails(rule.u, self._high), self._tails(rule.u, self._low)
         log_w = self._law.log_w(rule.u)
-        parts = [
-            np.exp(tail.log_p + rule.log_weight) * (8.0 + np.abs(rule.log_weight) + np.abs(log_w) + tail.size)
-            for tail in (upper.above, lower.below)
-        ]
-        q = np.exp(upper.above.log_p + rule.log_weight) + np.exp(lower.below.log_p + rule.log_weight)
-        p = q * np.exp(log_w)
+        p, q, error = np.zeros_like(log_w), np.zeros_like(log_w), 0.0
+        for tail in (upper.above, lower.below):
+            # The likelihood ratio alone may be beyond every float.
+            log_q = tail.log_p + rule.log_weight
+            log_p = log_q + log_w
+            units = 8.0 + np.abs(rule.log_weight) + np.abs(log_w) + tail.size
+            p, q = p + np.exp(log_p), q + np.exp(log_q)
+            error += float((np.exp(log_p) + np.exp(log_q)) @ units)
         self.infinity_mass = law.infinity_mass + float(p.sum())
         self.missing_mass = law.missing_mass + float(q.sum())
         ends = rule.tails(-self._trials * float(special.expit(first - self._first)), 1.0 + rise)
-        self.mass_error = 4.0 * _EPS * float(
-            sum(part @ (1.0 + np.exp(log_w)) for part in parts)
-        ) + 4.0 * math.exp(rule.log_alias)
+        self.mass_error = 4.0 * _EPS * error + 4.0 * math.exp(rule.log_alias)
         self.mass_error += 2.0 * ends[0] * float(p[0] + q[0]) + 2.0 * ends[1] * float(p[-1] + q[-1])
 
     @property

@@ -32,7 +32,7 @@ def band_of(fpr: list[float], fnr: list[float]) -> Band:
 
 
 @pytest.mark.parametrize("make", [sampled, whole])
-@pytest.mark.parametrize("start", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("start", [0.3, 1.0, 1.8])
 def test_exact_rates_give_nearly_the_exact_epsilon(make: object, start: float) -> None:
     compositions = sampled if make is sampled else whole
     rates = [0.01, 0.1, 0.3]
@@ -51,7 +51,7 @@ def test_blind_guessing_shows_nothing() -> None:
 
 def test_certain_tests_refute_all_noise_that_is_tried() -> None:
     found = family.result(band_of([1e-9], [1e-9]), whole, start=1.0, delta=DELTA, threat_model=MODEL)
-    assert found.epsilon_lower > prv.epsilon(whole(0.5), delta=DELTA).upper
+    assert found.epsilon_lower > prv.epsilon(whole(0.7), delta=DELTA).upper
 
 
 def test_it_is_seldom_above_the_truth() -> None:

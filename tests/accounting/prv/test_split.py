@@ -178,3 +178,12 @@ def test_what_has_no_layers() -> None:
         split.split([(_law(Gaussian(1.0), 0.01), 99)], epsilon=0.0, log_delta=-20.0, log_tolerance=-20.0)
     with pytest.raises(Unsuitable, match="few steps"):
         split.split([(_law(Gaussian(1.0), 0.01), 10)], epsilon=1.0, log_delta=-20.0, log_tolerance=-20.0)
+
+
+@pytest.mark.parametrize("noise", [0.04, 0.06])
+def test_likelihood_ratios_beyond_every_float(noise: float) -> None:
+    """Warnings are errors here: a layer's mass must not be taken as zero times infinity."""
+    composition = [(PoissonHidden(Gaussian(noise), 0.1), 12)]
+    found = prv.epsilon(composition, delta=1e-5)
+    other = prv.epsilon(composition, delta=1e-5, engine="lattice")
+    assert max(found.lower, other.lower) <= min(found.upper, other.upper)

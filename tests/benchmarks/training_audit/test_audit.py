@@ -18,7 +18,7 @@ from exactdp.benchmarks.training_audit.attack import Attack
 from exactdp.benchmarks.training_audit.options import Options, RealData
 from exactdp.train.task import Task
 
-SHORT = Options(num_steps=4, sampling_probability=0.5, trials=2000, seed=1)
+SHORT = Options(num_steps=12, sampling_probability=0.3, trials=1500, seed=1)
 
 
 def with_task(attack: Attack, change: Any) -> Attack:
@@ -37,7 +37,7 @@ def test_the_trainer_is_not_refuted_and_its_noise_is_found() -> None:
     names = list(found.readings)
     free, within, final, final_within = (found.readings[name].epsilon_lower for name in names)
     assert 0.0 < free < within < exact.upper and 0.0 < final_within < exact.upper and final > 0.0
-    assert within > 0.65 * exact.lower
+    assert within > 0.5 * exact.lower
     assert not found.refuted and found.attack.exceeded(found.best) == []
     assert found.result.threat_model == found.attack.threat_model and found.result.assumption == ""
 
@@ -86,7 +86,7 @@ def test_one_batch_exceeds_what_two_batches_may_claim() -> None:
 
 
 def test_replacement_is_twice_the_shift() -> None:
-    options = dataclasses.replace(SHORT, sampling_probability=1.0)
+    options = dataclasses.replace(SHORT, num_steps=4, sampling_probability=1.0)
     added = audit.many_runs(dpsgd.many_runs(options), options)
     replaced = audit.many_runs(feature.many_runs(options, batches="two"), options)
     # mu is 2 for four steps with the record in or out, and 4 where it is replaced by its opposite.
