@@ -15,7 +15,8 @@ from exactdp.accounting.interval import Interval
 from exactdp.accounting.prv import Composition
 from exactdp.accounting.threat import ThreatModel
 from exactdp.benchmarks.training_audit.options import Options
-from exactdp.train.attacks.likelihood_ratio import NegativeLoss, Ratio, Released
+from exactdp.train.attacks.likelihood_ratio import NegativeLoss, Released
+from exactdp.train.attacks.transcripts import Increment
 from exactdp.train.task import Records, Task
 
 CLIP_NORM = 1.0
@@ -51,7 +52,7 @@ class Attack:
       rest: the records that are always there.
       instead: what stands in a canary's place where it is out, a record for each; None for nothing.
       task: the method for a number of records.
-      ratio: score from all weights.
+      along: what a step adds to the score from all weights.
       loss: score from the final ones.
       learning_rate: of the runs.
       threat_model: what is attacked.
@@ -66,7 +67,7 @@ class Attack:
     rest: Records
     instead: Records | None
     task: Callable[[int], Task]
-    ratio: Ratio
+    along: Increment
     loss: NegativeLoss
     learning_rate: float
     threat_model: ThreatModel

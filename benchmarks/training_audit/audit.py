@@ -27,6 +27,7 @@ _ONE_RUN = {
     "f-dp": "{}, one run, f-DP",
     "dp": "{}, one run, DP",
 }
+_SETTING = ("noise_multiplier", "sampling_probability", "num_steps")
 _CHUNK = 2048
 
 
@@ -124,7 +125,7 @@ def many_runs(attack: Attack, options: Options) -> Audited:
         }
         readings[name] = band.result(**about)
         readings[within] = family.result(band, attack.compositions, start=options.noise_multiplier, **about)
-    return Audited(attack, readings, time.perf_counter() - start)
+    return _audited(attack, options, readings, start)
 
 
 def one_run(attack: Attack, options: Options) -> Audited:
@@ -152,7 +153,14 @@ def one_run(attack: Attack, options: Options) -> Audited:
         for name, scores in ((_ALL, found.steps), (_FINAL, found.last))
         for bound in ("f-dp", "dp")
     }
-    return Audited(attack, readings, time.perf_counter() - start)
+    return _audited(attack, options, readings, start)
+
+
+def _audited(attack: Attack, options: Options, readings: Mapping[str, AuditResult], start: float) -> Audited:
+    """What was found, with the parameters by which it finds its place on a ladder."""
+    setting = {name: float(getattr(options, name)) for name in _SETTING}
+    known = {name: dataclasses.replace(one, parameters=setting) for name, one in readings.items()}
+    return Audited(attack, known, time.perf_counter() - start)
 
 
 def _run(attack: Attack, options: Options, included: np.ndarray, *, runs: int, key: jax.Array) -> Transcripts:
@@ -160,7 +168,7 @@ def _run(attack: Attack, options: Options, included: np.ndarray, *, runs: int, k
     return transcripts.run_many(
         attack.task(len(records.y)),
         records,
-        increment=attack.ratio,
+        increment=attack.along,
         last=attack.loss,
         learning_rate=attack.learning_rate,
         num_steps=options.num_steps,

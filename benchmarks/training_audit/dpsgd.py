@@ -105,7 +105,7 @@ def _attack(options: Options, canaries: Records, rest: Records) -> Attack:
         rest=rest,
         instead=None,
         task=made,
-        ratio=Ratio(attacks.released(options, rate=rate), Canaries(objective.losses, examples)),
+        along=Ratio(attacks.released(options, rate=rate), Canaries(objective.losses, examples)),
         loss=NegativeLoss(objective.losses, examples),
         learning_rate=rate,
         threat_model=known["exact"].threat_model,

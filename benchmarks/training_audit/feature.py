@@ -96,7 +96,7 @@ def many_runs(options: Options, *, batches: str) -> Attack:
         rest=rest,
         instead=instead,
         task=made,
-        ratio=Ratio(
+        along=Ratio(
             attacks.released(options, rate=rate),
             Canaries(private.losses, private.examples(canary, key), private.examples(instead, key)),
             Coins(objective.losses, public_views) if single else None,

@@ -14,7 +14,7 @@ from exactdp.benchmarks.training_audit import dpsgd
 from exactdp.benchmarks.training_audit.attack import Attack
 from exactdp.benchmarks.training_audit.options import Options, RealData
 from exactdp.train import data
-from exactdp.train.attacks.likelihood_ratio import Canaries, NegativeLoss, Ratio
+from exactdp.train.attacks.likelihood_ratio import Canaries, NegativeLoss, Projection
 from exactdp.train.classification import Classification
 from exactdp.train.data import Dataset
 from exactdp.train.network import Network
@@ -64,7 +64,7 @@ def one_run(options: Options, real: RealData) -> Attack:
         rest=_flat(dataset.x[rest], dataset.y[rest]),
         instead=None,
         task=made,
-        ratio=Ratio(
+        along=Projection(
             attacks.released(options, divisor=divisor, rate=real.learning_rate),
             Canaries(objective.losses, examples),
         ),

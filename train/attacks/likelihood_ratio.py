@@ -127,6 +127,29 @@ class Ratio:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Projection:
+    """A plainer increment: <z, v>, the released sum along each canary's clipped gradient, in clip norms.
+
+    It needs no idea of the noise. Where other records have gradients along v, they are most of what there is
+    along it, and the log-likelihood ratio, which takes it for noise of size s, is misled.
+
+    Attributes:
+      released: what the step released.
+      canaries: of whom.
+    """
+
+    released: Released
+    canaries: Canaries
+
+    def __call__(self, before: Parameters, after: Parameters) -> Float[Array, " canaries"]:
+        total = self.released.noisy_sum(before, after)
+        along, _ = _projected(
+            self.canaries.losses, before, self.canaries.examples, total, clip_norm=self.released.clip_norm
+        )
+        return along
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class NegativeLoss:
     """A score from the final weights alone: minus the loss of each canary, or the difference to the other's.
 

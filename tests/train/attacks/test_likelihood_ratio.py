@@ -9,7 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from exactdp.train.attacks.likelihood_ratio import Canaries, Coins, NegativeLoss, Ratio, Released
+from exactdp.train.attacks.likelihood_ratio import (
+    Canaries,
+    Coins,
+    NegativeLoss,
+    Projection,
+    Ratio,
+    Released,
+)
 
 PARAMS = {"a": jnp.asarray([0.1, -0.2]), "b": jnp.asarray([[0.3]])}
 EXAMPLES = jnp.asarray([[3.0, 0.0, 4.0], [0.1, 0.2, 0.0], [0.0, 0.0, 0.0]])
@@ -68,6 +75,16 @@ def test_the_ratio_is_one_in_the_mean_without_the_record() -> None:
     )
     values = np.exp(np.asarray(moved(jnp.asarray(draws, jnp.float32)), np.float64))
     assert values.mean() == pytest.approx(1.0, abs=5.0 * values.std() / math.sqrt(len(draws)))
+
+
+def test_projection() -> None:
+    released, scale, clip = np.array([0.7, -1.1, 0.4]), 20.0, 2.0
+    found = Projection(Released(scale, clip, 0.8, 0.1), Canaries(losses, EXAMPLES))(
+        PARAMS, after(released, scale)
+    )
+    norms = np.linalg.norm(EXAMPLES, axis=1)
+    units = np.minimum(1.0, clip / np.maximum(norms, 1e-9)) / clip
+    np.testing.assert_allclose(found, units * (np.asarray(EXAMPLES) @ released), rtol=2e-4, atol=1e-6)
 
 
 def test_final_loss() -> None:
