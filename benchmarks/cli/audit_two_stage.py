@@ -25,7 +25,8 @@ _FLAGS = (
     ("epsilon", float, 1.0, "target of both modes"),
     ("delta", float, printed.DELTA, "of all epsilons"),
     ("trials", number, 1000, "runs of each attack as published; half as many on private statistics"),
-    ("draws", number, 20_000, "noisy sums of a single step"),
+    ("draws", number, 20_000, "noisy sums of a single step, every row in it"),
+    ("first_steps", number, 4_000_000, "noisy sums of a first step, its rows sampled"),
     ("confidence", float, 0.95, "of each bound"),
 )
 

@@ -78,9 +78,11 @@ class Audited:
             number = ("no epsilon", "one epsilon", "every epsilon")[count]
             told.append(f"what is taken from the table as published exceeds {number} claimed for stage 2")
         if any(one.loss == RELEASED for one in self.coupled):
-            worst = max(one.stage.epsilon_lower for one in self.coupled if one.loss == RELEASED)
-            how = "exceed" if worst > self.stage_2.upper(PRINTED) else "do not exceed"
-            told.append(f"noisy sums of the released loss {how} stage 2's printed epsilon")
+            worst = max(one.first.epsilon_lower for one in self.coupled if one.loss == RELEASED)
+            how = "exceeds" if worst > self.stage_2.upper(PRINTED) else "does not exceed"
+            told.append(
+                f"on a crafted table the first noisy sum of the released loss {how} stage 2's printed epsilon"
+            )
         if self.check is not None:
             told.append(
                 f"private statistics and the loss of each row are {'not ' if self.sound else ''}refuted"

@@ -1,16 +1,17 @@
-"""The audit of stage 2's loss: noisy clipped sums of one step and of all, with and without a long row."""
+"""The audit of stage 2's loss: noisy clipped sums of one step and of all, with and without a long row.
+
+The table, the initial weights and so the gradients are crafted; no bound is about the weights that the paper
+trained. The first step's sum depends on no learning rate.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
-from scipy import special, stats
 
 from exactdp.accounting.audit import threshold
 from exactdp.accounting.audit.result import AuditResult
@@ -20,6 +21,7 @@ from exactdp.accounting.printed import two_stage as printed
 from exactdp.accounting.threat import Adjacency, Coins, ThreatModel
 from exactdp.benchmarks.two_stage_audit.leak import CERTAINTY
 from exactdp.benchmarks.two_stage_audit.options import Options
+from exactdp.benchmarks.two_stage_audit.sampled_step import SampledStep
 from exactdp.benchmarks.two_stage_audit.short_and_long import OURS, ClippedSums, clipped_sums
 from exactdp.mechanisms import noise
 from exactdp.mechanisms.audit import check
@@ -30,10 +32,11 @@ STEP = ThreatModel(Adjacency.ADD_REMOVE, Coins.NONE, "the noisy gradient sum of 
 SHORT_ROWS = printed.BATCH_SIZE - 1
 """Beside the long one in the single step: a batch of the paper's size."""
 
-_MOST = 80  # short rows in a batch; more have probability 1e-12 a step on Adult, and count as so many
 _STEP_TAIL = 2.0  # noise standard deviations beyond the middle
-_STAGE_THRESHOLDS = (0.0, 1.0, 2.0)  # of the logarithm of the likelihood ratio
-_GRID = 4096
+# Of the logarithms of likelihood ratios.
+_STAGE_THRESHOLDS = (0.0, 1.0, 2.0)
+_FIRST_THRESHOLDS = (2.0, 3.0)
+_FIRST_SHARE = 4  # of the first steps, the part with the long row: it is seldom drawn, and then mostly seen
 _POINTS = 5
 
 
@@ -45,8 +48,11 @@ class Coupled:
       loss: one of `short_and_long.LOSSES`.
       ratio: value tokens of the long row to those of a short one.
       moved: how far it moves the clipped sum beside `SHORT_ROWS` short ones, in clip norms.
+      first: of the first step's sum, with the paper's sampling and noise; an adversary against all sums may
+        leave the others aside.
+      first_integrated: epsilon of the law that `first` draws from, by numerical integration, uncertified.
       step: of one step's sum, without sampling.
-      stage: of the sums of all steps, with the paper's sampling, steps and noise.
+      stage: of the sums of all steps, with the paper's sampling, steps and noise, at the learning rate 0.
       verdict: whether the step refutes a Gaussian of sensitivity one clip norm, with the confidence
         `CERTAINTY`.
     """
@@ -54,6 +60,8 @@ class Coupled:
     loss: str
     ratio: int
     moved: float
+    first: AuditResult
+    first_integrated: float
     step: AuditResult
     stage: AuditResult
     verdict: Verdict
@@ -64,11 +72,13 @@ class Coupled:
         return f"{self.loss}, {self.ratio} : 1"
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; each of `step` and `stage` is an `AuditResult`."""
+        """For JSON; each of `first`, `step` and `stage` is an `AuditResult`."""
         return {
             "loss": self.loss,
             "ratio": self.ratio,
             "moved": self.moved,
+            "first": self.first.as_dict(),
+            "first_integrated": self.first_integrated,
             "step": self.step.as_dict(),
             "step_claimed": self.verdict.as_dict()["claimed"],
             "stage": self.stage.as_dict(),
@@ -84,8 +94,8 @@ def audit(
       loss: one of `short_and_long.LOSSES`.
       ratio: in 1 ... 1020.
       setting: the paper's sampling, steps and noise.
-      options: draws, trials, delta, confidence.
-      seed: of the stage's runs.
+      options: draws, first steps, trials, delta, confidence.
+      seed: of all that is sampled.
       key: of the step's noise.
     """
     sums = clipped_sums(loss, ratio=ratio)
@@ -94,8 +104,14 @@ def audit(
     cuts = [middle, middle + _STEP_TAIL * setting.noise]
     step = threshold.fixed_thresholds(*scores, thresholds=cuts, confidence=options.confidence)
     sure = threshold.fixed_thresholds(*scores, thresholds=cuts[:1], confidence=CERTAINTY)
+    law = SampledStep(sums, num_rows=SHORT_ROWS, setting=setting)
+    first = threshold.fixed_thresholds(
+        *_first_scores(law, options, seed.spawn(1)[0]),
+        thresholds=_FIRST_THRESHOLDS,
+        confidence=options.confidence,
+    )
     stage = threshold.fixed_thresholds(
-        *_stage_scores(sums, loss, setting, options, seed),
+        *_stage_scores(law, loss, setting, options, seed),
         thresholds=_STAGE_THRESHOLDS,
         confidence=options.confidence,
     )
@@ -103,6 +119,13 @@ def audit(
         loss=loss,
         ratio=ratio,
         moved=float(np.linalg.norm(sums.move(SHORT_ROWS))),
+        first=first.result(
+            delta=options.delta,
+            threat_model=STAGE_2,
+            note=f"{note} The first step's sum alone, at rate {setting.data.sampling_probability:.3g}; its "
+            "parameters are the initial ones, whatever the learning rate.",
+        ),
+        first_integrated=law.epsilon(options.delta),
         step=step.result(delta=options.delta, threat_model=STEP, note=note),
         stage=stage.result(
             delta=options.delta,
@@ -140,39 +163,25 @@ def _step_scores(
     return (inside, outside), 0.5 * size
 
 
-def _stage_scores(
-    sums: ClippedSums, loss: str, setting: Setting, options: Options, seed: np.random.SeedSequence
+def _first_scores(
+    law: SampledStep, options: Options, seed: np.random.SeedSequence
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Runs of all steps: log-likelihood ratios of two projections of each step's noisy sum, added up.
+    """Log-likelihood ratios of the first step's noisy sum, in independent runs."""
+    rng, inside = np.random.default_rng(seed), options.first_steps // _FIRST_SHARE
+    return (
+        law.scores(rng, inside, present=True),
+        law.scores(rng, options.first_steps - inside, present=False),
+    )
 
-    Every row is in a step's batch with the paper's probability, so that the number of short rows is binomial;
-    large batches are split as in the released code. All short rows add alike. Along the two directions that
-    the sums span Gaussian noise is Gaussian with the same standard deviation, so that these two numbers are
-    drawn for each step rather than all parameters. The first direction is the short rows', whose likelihood
-    is a mixture over their number; the second is what the long row adds beside it. The score takes both for
-    independent given the long row: it is a likelihood ratio up to that.
-    """
-    first, second = _directions(sums)
-    split = sums.split(_MOST).values
-    along, beside = split @ first, split @ second  # [2, counts]
-    q, sigma = setting.data.sampling_probability, setting.noise * printed.CLIP_NORM
-    size = setting.data.train_rows
-    weights = stats.binom.logpmf(np.arange(_MOST + 1), size, q)
-    grid = np.linspace(along.min() - 8.0 * sigma, along.max() + 8.0 * sigma, _GRID)
-    densities = [
-        special.logsumexp(weights - 0.5 * ((grid[:, None] - means) / sigma) ** 2, axis=1) for means in along
-    ]
-    ratio = densities[1] - densities[0]
-    step_of = float(beside[1, min(round(q * size), _MOST)])
+
+def _stage_scores(
+    law: SampledStep, loss: str, setting: Setting, options: Options, seed: np.random.SeedSequence
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log-likelihood ratios of each step's noisy sum, added up, in runs of all steps."""
     rng = np.random.default_rng(seed)
 
     def run(present: bool) -> float:
-        counts = np.minimum(rng.binomial(size, q, setting.steps), _MOST)
-        long = (rng.random(setting.steps) < q).astype(np.int64) if present else np.zeros_like(counts)
-        x = along[long, counts] + sigma * rng.standard_normal(setting.steps)
-        y = beside[long, counts] + sigma * rng.standard_normal(setting.steps)
-        each = np.interp(x, grid, ratio) + step_of * (y - 0.5 * step_of) / sigma**2
-        return float(np.sum(np.logaddexp(math.log1p(-q), math.log(q) + each)))
+        return float(np.sum(law.scores(rng, setting.steps, present=present)))
 
     # The released loss hardly ever errs, ours nearly always: the latter needs as many runs on both sides.
     inside = options.trials // 2 if loss == OURS else options.runs_in
@@ -180,11 +189,3 @@ def _stage_scores(
         np.array([run(True) for _ in range(inside)]),
         np.array([run(False) for _ in range(options.trials - inside)]),
     )
-
-
-def _directions(sums: ClippedSums) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray, " n"]]:
-    """Unit vectors: of a short row's gradient, and of what the long row adds at right angles to it."""
-    first = sums.short / np.linalg.norm(sums.short)
-    rest = sums.move(SHORT_ROWS)
-    rest = rest - (rest @ first) * first
-    return first, rest / np.linalg.norm(rest)

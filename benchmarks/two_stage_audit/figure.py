@@ -19,16 +19,16 @@ _MARKS = ("o", "s", "D")
 def draw(path: Path) -> list[Path]:
     """Draws `path` (two_stage_audit.csv) into a PDF and a PNG beside it; returns their paths.
 
-    Left: lower bounds of epsilon from what is taken from the table, above those from the noisy sums of all
-    steps and of one; each group with what is claimed for it. Right: how far one row moves the clipped sum,
-    against the number of rows beside it.
+    Left: lower bounds of epsilon from what is taken from the table, above those from the noisy sums of the
+    first step, of all steps, and of one with every row in it; each group with what is claimed for it. Right:
+    how far one row moves the clipped sum, against the number of rows beside it.
     """
     header, rows = store.read_csv(path)
     parts: dict[str, list[store.Row]] = {}
     for row in rows:
         parts.setdefault(row["part"], []).append(row)
     with style.context():
-        figure = style.new_figure(style.PAGE, 3.3)
+        figure = style.new_figure(style.PAGE, 3.6)
         left, right = figure.subplots(1, 2, width_ratios=[1.25, 1.0])
         _bounds(left, parts)
         left.set_xlabel(r"$\varepsilon$ at $\delta$ = " + f"{header['delta']:g}")
@@ -46,7 +46,7 @@ def draw(path: Path) -> list[Path]:
         ]
         handles += [
             Line2D([], [], color=style.BLACK, linestyle="--", label="printed"),
-            Line2D([], [], color=style.BLACK, label="exact: stage 2; one step"),
+            Line2D([], [], color=style.BLACK, label="exact: stage 2; one step with clipping that holds"),
             Line2D([], [], color=style.BLUE, label="certified: everything; statistics"),
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=5, columnspacing=1.0)
@@ -70,7 +70,7 @@ def _bounds(axes: Axes, parts: dict[str, list[store.Row]]) -> None:
             names.append(row["series"])
     stage = {row["series"]: row for row in parts["stage 2"]}
     step = {row["series"]: row for row in parts["one step"]}
-    for part, told in (("stage", "all steps"), ("step", "one step")):
+    for part, told in (("first", "first step"), ("stage", "all steps"), ("step", "one step")):
         for row in parts[part]:
             loss = row["series"].partition(",")[0]
             _mark(axes, len(names), row, _LOSSES[loss])

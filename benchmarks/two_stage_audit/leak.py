@@ -66,7 +66,8 @@ def published(pair: Neighbours, options: Options, *, seed: np.random.SeedSequenc
     """The bounds from what the paper's pipeline takes: exact statistics, and uniform rows drawn from them.
 
     The statistics are a function of the table, so that epsilon is infinite and only the number of runs limits
-    their bound; the rows are random.
+    their bound. The rows are random; theirs is infinite as well where delta is below the probability that
+    they show the record's category or a value beyond the others' range, which is 0 without the record.
 
     Args:
       pair: the tables.

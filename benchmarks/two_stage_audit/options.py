@@ -27,6 +27,8 @@ class Options:
       delta: in (0, 1).
       trials: runs of each attack, >= 16.
       draws: noisy sums of a single step, half of them with the long row, >= 16.
+      first_steps: noisy sums of a first step with sampling, a quarter of them with the long row in the
+        table, >= 16.
       confidence: of each bound, in (0, 1).
       seed: of all that is not the statistics' noise, which is the operating system's; None for another one
         each time.
@@ -43,6 +45,7 @@ class Options:
     delta: float = printed.DELTA
     trials: int = 1000
     draws: int = 20_000
+    first_steps: int = 4_000_000
     confidence: float = 0.95
     seed: int | None = None
 
@@ -54,6 +57,7 @@ class Options:
         self.settings(as_published=True)
         validate.count("trials", self.trials, minimum=_LEAST_TRIALS)
         validate.count("draws", self.draws, minimum=_LEAST_TRIALS)
+        validate.count("first_steps", self.first_steps, minimum=_LEAST_TRIALS)
         validate.open_probability("confidence", self.confidence)
         if self.seed is not None:
             validate.count("seed", self.seed)

@@ -21,7 +21,8 @@ from exactdp.train.attacks import coupled_loss
 
 COLUMNS = ("part", "series", "x", "lower", "upper")
 """`part`: "claim", and "as published" and "repaired" (lower: the bound); "stage 2" and "one step" (claims),
-and "stage" and "step" (lower: the bound); "move" and "move, derived" (x: short rows; lower: clip norms)."""
+and "first", "stage" and "step" (lower: the bound), "first, integrated" (both ends the same: uncertified);
+"move" and "move, derived" (x: short rows; lower: clip norms)."""
 
 _COUNTS = (1, 2, 4, 8, 16, 24, SHORT_ROWS)
 
@@ -46,13 +47,20 @@ def lines(found: Audited, options: Options) -> str:
             f"({one.missed} missed, {one.false} false)"
             for one in readings
         ]
-    text += ["", f"loss of stage 2, on Adult's steps and noise: claimed {_claims(found.stage_2)}"]
+    text += [
+        "",
+        "loss of stage 2, at Adult's sampling, steps and noise, on a crafted table: claimed "
+        f"{_claims(found.stage_2)}",
+    ]
     for one in found.coupled:
         text += [
             f"  {one.name}: a long row moves the clipped sum by {one.moved:.3g} clip norms",
-            f"    one step: epsilon >= {one.step.epsilon_lower:.4g} from {one.step.trials} draws, claimed "
-            f"{one.verdict.certified.upper:.4g}",
-            f"    all steps: epsilon >= {one.stage.epsilon_lower:.4g} from {one.stage.trials} runs",
+            f"    first step: epsilon >= {one.first.epsilon_lower:.4g} from {one.first.trials} draws; "
+            f"{one.first_integrated:.4g} by integration",
+            f"    all steps, learning rate 0: epsilon >= {one.stage.epsilon_lower:.4g} from "
+            f"{one.stage.trials} runs",
+            f"    one step, every row in it: epsilon >= {one.step.epsilon_lower:.4g} from {one.step.trials} "
+            f"draws; with clipping that held {one.verdict.certified.upper:.4g}",
         ]
     return "\n".join(text)
 
@@ -65,7 +73,11 @@ def write(directory: Path, found: Audited, options: Options) -> list[Path]:
         f"{mode} {one.name}": one.result for mode, readings in found.readings.items() for one in readings
     }
     for one in found.coupled:
-        results |= {f"{one.name} step": one.step, f"{one.name} stage": one.stage}
+        results |= {
+            f"{one.name} first": one.first,
+            f"{one.name} step": one.step,
+            f"{one.name} stage": one.stage,
+        }
     files: list[Path] = []
     for name, result in results.items():
         words = "".join(letter if letter.isalnum() else " " for letter in name).split()
@@ -86,6 +98,8 @@ def _rows(found: Audited) -> list[Sequence[object]]:
         certified = one.verdict.certified
         table += [
             ("one step", one.name, None, certified.lower, certified.upper),
+            ("first", one.name, None, one.first.epsilon_lower, None),
+            ("first, integrated", one.name, None, one.first_integrated, one.first_integrated),
             ("step", one.name, None, one.step.epsilon_lower, None),
             ("stage", one.name, None, one.stage.epsilon_lower, None),
         ]

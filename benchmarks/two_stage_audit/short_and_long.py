@@ -1,4 +1,4 @@
-"""The worst case of the loss: many short rows that pull alike, and a long one; a model that they are fed to.
+"""A crafted case of the loss: many short rows that pull alike, and a long one; a model that they are fed to.
 
 The model has learned the template, as after stage 1, and not the values: every value it takes for another, so
 that each short row has the same gradient, of almost the value weight times sqrt(2) in norm. It is a table of

@@ -18,7 +18,7 @@ from exactdp.benchmarks.cli import main
 from exactdp.benchmarks.curves import store
 from exactdp.benchmarks.two_stage_audit import audit, leak
 
-SHORT = ("--trials", "64", "--draws", "4000", "--rows", "60", "--seed", "3")
+SHORT = ("--trials", "64", "--draws", "4000", "--first_steps", "4000", "--rows", "60", "--seed", "3")
 SECRET = ("Wolfratshausen", "8123", "3.875")
 
 
@@ -54,12 +54,17 @@ def test_json_files_and_ladder(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     assert list(losses) == ["means over the batch, 30 : 1", "means over the row, 30 : 1"]
     released, ours = losses.values()
     assert released["moved"] > 13.0 and ours["moved"] <= 1.0 + 1e-5
+    # So few first steps hardly draw the long row.
+    assert released["first"]["epsilon_lower"] == ours["first"]["epsilon_lower"] == 0.0
+    assert released["first"]["trials"] == 4_000 and "does not exceed" in answer["verdict"]
+    assert ours["first_integrated"] < answer["coupling"]["claimed"]["stage 2, printed"]
+    assert answer["coupling"]["claimed"]["stage 2, printed"] < released["first_integrated"]
     assert released["step"]["epsilon_lower"] > released["step_claimed"]["epsilon"]["upper"]
     assert ours["step"]["epsilon_lower"] <= ours["step_claimed"]["epsilon"]["upper"]
     names = [Path(path).name for path in answer["files"]]
     assert names[0] == "as_published_statistics_rare_category.json"
     assert names[-3:] == ["two_stage_audit.csv", "two_stage_audit.pdf", "two_stage_audit.png"]
-    assert len(set(names)) == len(names) == 6 + 7 + 4 + 3
+    assert len(set(names)) == len(names) == 6 + 7 + 2 * 3 + 3
     assert all((out / name).stat().st_size > 0 for name in names)
     result = AuditResult.load(out / names[0])
     assert result.threat_model == END_TO_END and "fixed before any run" in result.note
@@ -73,6 +78,8 @@ def test_json_files_and_ladder(capsys: pytest.CaptureFixture[str], tmp_path: Pat
         "repaired",
         "stage 2",
         "one step",
+        "first",
+        "first, integrated",
         "step",
         "stage",
         "move",
@@ -85,13 +92,16 @@ def test_json_files_and_ladder(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     assert status == 0 and rungs["audited"]["epsilon"] == {"lower": result.epsilon_lower, "upper": "inf"}
 
 
-def test_a_table_of_ones_own_shows_no_cell(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_table_of_ones_own_shows_no_cell(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(audit, "RATIOS", (300,))
     path, out = tmp_path / "own.csv", tmp_path / "out"
     lines = ["home,pay,score,kind", f"{SECRET[0]},{SECRET[1]},{SECRET[2]},good"]
     lines += [f"town {i % 3},{100 + i},{i % 7}.5,{'good' if i % 2 else 'bad'}" for i in range(40)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     words = ("audit", "two_stage", *SHORT, "--csv", str(path), "--label", "kind", "--mode", "as_published")
-    status, text, err = run(capsys, *words, "--out", str(out))
+    status, text, err = run(capsys, *words, "--first_steps", "400000", "--out", str(out))
     assert status == 0 and err == ""
     first = text.splitlines()
     assert first[0].endswith(
@@ -99,8 +109,9 @@ def test_a_table_of_ones_own_shows_no_cell(capsys: pytest.CaptureFixture[str], t
         "label frequency in 'kind')"
     )
     assert first[3].startswith("statistics: rare category: epsilon >= ") and "repaired:" not in first
+    assert "on a crafted table the first noisy sum of the released loss exceeds stage 2's printed" in text
     written = [file.read_text("utf-8") for file in out.iterdir() if file.suffix in (".json", ".csv")]
-    assert len(written) == 6 + 2 + 1
+    assert len(written) == 6 + 3 + 1
     # Nor the extreme value that was made of the table's, which would give its largest away.
     for cell in (*SECRET, str(2 * 8123 - 100 + 1)):
         assert not any(cell in one for one in (text, *written))
@@ -143,6 +154,7 @@ def test_repaired_alone_and_refuted(
         (("--delta", "1"), "delta must be in (0, 1), got 1"),
         (("--trials", "15"), "trials must be a whole number >= 16, got 15"),
         (("--draws", "15"), "draws must be a whole number >= 16, got 15"),
+        (("--first_steps", "15"), "first_steps must be a whole number >= 16, got 15"),
         (("--confidence", "1"), "confidence must be in (0, 1), got 1"),
         (("--seed", "-1"), "seed must be a whole number >= 0, got -1"),
     ],

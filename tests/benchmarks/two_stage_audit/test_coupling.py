@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from exactdp.benchmarks.two_stage_audit.options import Options
 from exactdp.benchmarks.two_stage_audit.short_and_long import OURS, PHYSICAL_BATCH, RELEASED, clipped_sums
 from exactdp.train.attacks import coupled_loss
 
-OPTIONS = Options(trials=200, draws=8_000)
+OPTIONS = Options(trials=200, draws=8_000, first_steps=400_000)
 SETTING, CLAIMED = claims.of_adult(OPTIONS)
 
 
@@ -65,8 +67,24 @@ def test_the_released_loss_exceeds_what_is_claimed() -> None:
     assert found.stage.refutes(
         CLAIMED.upper(PRINTED), delta=printed.DELTA, threat_model=printed.PRINTED.threat_model
     )
-    assert (found.step.threat_model, found.stage.threat_model) == (STEP, STAGE_2)
-    assert (found.step.trials, found.stage.trials) == (8_000, 200)
+    assert {found.first.threat_model, found.stage.threat_model} == {STAGE_2}
+    assert found.step.threat_model == STEP
+    assert [one.trials for one in (found.first, found.step, found.stage)] == [400_000, 8_000, 200]
+
+
+def test_the_first_sum_alone_exceeds_what_is_claimed_for_all() -> None:
+    found = audited(RELEASED, 300)
+    assert CLAIMED.upper(PRINTED) < 2.5 < found.first.epsilon_lower < found.first_integrated
+    # It is one of the sums that the claim is about.
+    assert found.first.refutes(
+        CLAIMED.upper(PRINTED), delta=printed.DELTA, threat_model=printed.PRINTED.threat_model
+    )
+    # The other readings do not depend on the first step's draws.
+    fewer = dataclasses.replace(OPTIONS, first_steps=16)
+    again = coupling.audit(
+        RELEASED, 300, SETTING, fewer, seed=np.random.SeedSequence(1), key=jax.random.key(1)
+    )
+    assert again.first.epsilon_lower == 0.0 and again.stage == found.stage and again.step == found.step
 
 
 def test_ours_stays_within_what_is_claimed() -> None:
@@ -75,6 +93,7 @@ def test_ours_stays_within_what_is_claimed() -> None:
     # The attack works: it shows a good part of what the step may leak.
     assert 0.3 * found.verdict.certified.upper < found.step.epsilon_lower < found.verdict.certified.upper
     assert found.stage.epsilon_lower <= CLAIMED.upper(EXACT)
+    assert found.first.epsilon_lower <= found.first_integrated < 0.02
 
 
 def test_claims() -> None:
