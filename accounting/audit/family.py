@@ -3,8 +3,8 @@
 A mechanism that is accounted for as a composition C(s), s its noise multiplier, has a privacy profile
 delta_s(epsilon), which falls with s. Taking it for granted that the profile is delta_s for *some* s, every s
 whose profile lies below a point of the band anywhere is refuted, and epsilon is at least that of the least
-noise that is refuted. Noise is searched for down to half of what is claimed: beyond, the claim is refuted, and
-by how much is left open.
+noise that is refuted. Noise is searched for down to half of what is claimed: beyond, the claim is refuted,
+and by how much is left open.
 """
 
 from __future__ import annotations
