@@ -112,7 +112,7 @@ def noisy_mean(
     std = validate.positive("noise_multiplier", noise_multiplier) * validate.positive("clip_norm", clip_norm)
     divisor = validate.positive("expected_batch_size", expected_batch_size)
     validate.count("accumulation", accumulation, minimum=1)
-    clipped_grad = clipping.clipped_grad(losses, clip_norm=float(clip_norm))
+    norm = float(clip_norm)
 
     def mean(
         params: Parameters,
@@ -121,6 +121,8 @@ def noisy_mean(
         key: jax.Array,
         step: Int[Array, ""],
     ) -> tuple[Parameters, Float[Array, ""]]:
+        clipped_grad = clipping.clipped_grad(losses, clip_norm=norm, added_up=mask.shape[0])
+
         def part(rows: Examples, counted: Bool[Array, " part"]) -> tuple[Parameters, Float[Array, ""]]:
             clipped = clipped_grad(params, rows, counted)
             return clipped.sum, jnp.sum(jnp.where(counted, clipped.losses, 0.0))

@@ -15,7 +15,9 @@ from exactdp.train.folder import owner_only
 
 
 def public(metric: str) -> tuple[str, ...]:
-    """Columns that a certificate for the noisy gradients covers, the test set being public.
+    """Columns that a certificate for the noisy gradients covers, the test set being public, and `seconds`.
+
+    No certificate covers the time that steps take, wherever it is seen or written.
 
     Args:
       metric: name of what is measured on the test set.

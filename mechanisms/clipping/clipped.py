@@ -62,6 +62,7 @@ def clipped_grad(
     microbatch: int | None = None,
     byte_budget: float | None = None,
     method: Method | None = None,
+    added_up: int | None = None,
 ) -> ClippedGradient:
     """The function (params, batch, mask) -> `Clipped`, to be jitted.
 
@@ -93,6 +94,8 @@ def clipped_grad(
       byte_budget: most bytes kept from the backward pass besides activations; None for a quarter of them. The
         leanest methods are taken where it cannot be met.
       method: "keep", "ghost" or "recompute" wherever possible, instead of the planned ones.
+      added_up: B, where the sum is one of several that the caller adds up: how many records they have in
+        all. None for those of the batch.
 
     Raises:
       ValueError: an argument is out of range; when called, as `loss.analyse` says.
@@ -102,6 +105,8 @@ def clipped_grad(
             validate.positive(name, value)
     if microbatch is not None:
         microbatch = validate.count("microbatch", microbatch, minimum=1)
+    if added_up is not None:
+        added_up = validate.count("added_up", added_up, minimum=1)
     if byte_budget is not None:
         validate.non_negative("byte_budget", byte_budget)
     if method is not None:
@@ -117,7 +122,8 @@ def clipped_grad(
         size = records if microbatch is None else min(microbatch, records)
         planned = analysed.planned(records=size, byte_budget=byte_budget, method=method)
         share = rounding.share(rounding.roundings(planned))
-        norms = factoring.undercut(losses.clip_norms(clip_norm, names), records=records, norm_share=share)
+        rounded = records if added_up is None else max(records, added_up)
+        norms = factoring.undercut(losses.clip_norms(clip_norm, names), records=rounded, norm_share=share)
         leaves, structure = jax.tree.flatten(params)
 
         def one(values: list[Array], record: list[Array]) -> Array:

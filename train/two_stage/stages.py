@@ -27,7 +27,7 @@ from exactdp.train.two_stage.plan import Plan
 from exactdp.train.two_stage.rows import TokenRows
 from exactdp.train.two_stage.settings import TwoStageSettings
 
-_BYTES, _MOST_BYTES = 4, 2**27
+_BYTES, _MOST_BYTES, _FEWEST_ROWS = 4, 2**25, 8
 _WEIGHT_DECAY = 0.01  # of torch's AdamW, with which the released code trains
 
 Initialise = Callable[[jax.Array], Parameters]
@@ -139,8 +139,11 @@ def second(
             logits=lambda params, rows: gpt2.logits(graph, lora.join(params, frozen), rows),
         )
         whole = functools.partial(_merged, graph, frozen)
+    parts = _parts(language, plan.sampler.capacity)
     if plan.noise is None:
-        task = nonprivate.task(objective, certificate=plan.certificate, sampler=plan.sampler)
+        task = nonprivate.task(
+            objective, certificate=plan.certificate, sampler=plan.sampler, accumulation=parts
+        )
     else:
         task = dpsgd.task(
             objective,
@@ -149,7 +152,7 @@ def second(
             noise_multiplier=plan.noise,
             clip_norm=settings.clip_norm,
             expected_batch_size=plan.sampler.expected_size,
-            accumulation=_parts(language, plan.sampler.capacity),
+            accumulation=parts,
         )
     end = PUBLISHED_END if settings.as_published else 1.0
     optimiser = Optimiser(
@@ -159,13 +162,14 @@ def second(
 
 
 def _parts(language: Language, capacity: int) -> int:
-    """In how many parts a batch is computed: of each, logits or hidden activations take 128 MiB at most.
+    """In how many parts a batch is computed: of each, logits or hidden activations take 32 MiB at most.
 
-    A step with its gradients then holds one to two gigabytes.
+    A step with its gradients then holds ten times as much beside the weights. Parts of eight rows are the
+    smallest, as products of fewer are slow; of a model of GPT-2's size a part takes more.
     """
     config = language.config
     numbers = language.length * max(config.vocabulary, config.layers * config.inner)
-    return -(-capacity * numbers * _BYTES // _MOST_BYTES)
+    return -(-capacity // max(_FEWEST_ROWS, _MOST_BYTES // (numbers * _BYTES)))
 
 
 def _same(params: Parameters) -> Parameters:

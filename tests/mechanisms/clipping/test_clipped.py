@@ -89,6 +89,14 @@ def test_many_micro_batches_run_in_a_loop():
     np.testing.assert_allclose(flat(parts.sum), flat(whole.sum), rtol=1e-4, atol=1e-6)
 
 
+def test_parts_of_a_sum_are_clipped_as_in_the_whole():
+    """Room for rounding is for all records that are added up, B 2^-24 of the clip norm; here B is 2^20."""
+    few, many = (clipped(clip_norm=1e-3, added_up=n) for n in (None, 2**20))
+    fewer = clipped(clip_norm=1e-3, added_up=3)
+    np.testing.assert_array_equal(flat(fewer.sum), flat(few.sum))
+    np.testing.assert_allclose(flat(many.sum), (1.0 - 2.0**-4) * flat(few.sum), rtol=1e-5)
+
+
 def test_groups_split_the_clip_norm_and_take_a_mapping():
     one = jnp.arange(7) == 3
     layered = clipped(mask=one, grouping="per_layer")
@@ -211,6 +219,7 @@ def test_verify_raises_where_the_sum_is_wrong(monkeypatch):
     [
         (dict(clip_norm=0.0), "clip_norm must be finite and > 0"),
         (dict(microbatch=0), "microbatch must be a whole number >= 1"),
+        (dict(added_up=0), "added_up must be a whole number >= 1"),
         (dict(byte_budget=-1.0), "byte_budget must be finite and >= 0"),
         (dict(method="fast"), "method must be one of"),
         (dict(grouping="per_model"), "grouping must be"),
