@@ -100,8 +100,8 @@ def invert(
         def body(_: Array, carry: tuple[Array, Any]) -> tuple[Array, Any]:
             place, state = carry
             slope = jax.grad(lambda z: weight * _variation(z) - cosine(z))(place)
-            update, state = optimiser.update(slope, state)
-            return jnp.clip(place + update, low, high), state
+            moved: Any = optimiser.update(slope, state)
+            return jnp.clip(place + moved[0], low, high), moved[1]
 
         found, _ = jax.lax.fori_loop(0, steps, body, (x, optimiser.init(x)))
         return found, cosine(found)
