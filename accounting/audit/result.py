@@ -68,6 +68,9 @@ class AuditResult:
             raise ValueError(f"delta must be in [0, 1), got {self.delta}")
         validate.count("trials", self.trials, minimum=1)
         validate.one_of("certainty", self.certainty, CERTAINTIES)
+        for name in ("method", "assumption", "note"):
+            if not isinstance(getattr(self, name), str):
+                raise ValueError(f"{name} must be a text, got {getattr(self, name)!r}")
         if not self.method.strip():
             raise ValueError(f"method must not be empty, got {self.method!r}")
         if self.mu_lower is not None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from exactdp.benchmarks.cli import audit_training, extras
@@ -29,6 +31,7 @@ _DEFAULTS = {
     "confidence": 0.95,
 }
 _DESIGNS = ("many_runs", "one_run")
+_REAL = ("dataset", "model", "learning_rate")
 _CANARIES = ("own_feature", "mislabelled", "random")
 
 
@@ -39,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=_DESIGNS,
         default=_DESIGNS[0],
         help="many_runs: many models, half of them with the one canary; one_run: one model with many "
-        "canaries, each in or out by its own coin (many_runs)",
+        "canaries, as many as --trials, each in or out by its own coin (many_runs)",
     )
     parser.add_argument(
         "--canary",
@@ -48,9 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="own_feature: the worst case, a feature that no other record has; mislabelled, random: real "
         "records with another label, or noise, among those of --dataset; one_run only (own_feature)",
     )
-    parser.add_argument("--dataset", default="digits", metavar="X", help="of real records (digits)")
-    parser.add_argument("--model", default="mlp", metavar="X", help="for real records (mlp)")
-    parser.add_argument("--learning_rate", type=float, default=1.0, metavar="X", help="for real records (1)")
+    parser.add_argument("--dataset", metavar="X", help="of real records (digits)")
+    parser.add_argument("--model", metavar="X", help="for real records (mlp)")
+    parser.add_argument("--learning_rate", type=float, metavar="X", help="for real records (1)")
     audit_training.add_arguments(parser, _DEFAULTS)
 
 
@@ -58,20 +61,25 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     """Runs the audit."""
     if arguments.canary != _CANARIES[0] and arguments.design != "one_run":
         raise ValueError(f"canary must be own_feature for many_runs, got {arguments.canary}")
+    if arguments.canary == _CANARIES[0]:
+        for name in _REAL:
+            if getattr(arguments, name) is not None:
+                raise ValueError(f"{name} must be left out with the canary own_feature, got one")
     return audit_training.execute(
-        arguments, name=f"dpsgd_{arguments.design}", audit=lambda options: _audit(arguments, options)
+        arguments, name=f"dpsgd_{arguments.design}", prepare=lambda options: _prepare(arguments, options)
     )
 
 
-def _audit(arguments: argparse.Namespace, options: Options) -> Audited:
+def _prepare(arguments: argparse.Namespace, options: Options) -> Callable[[], Audited]:
     with extras.needed("train", to="audit"):
         from exactdp.benchmarks.training_audit import audit, dpsgd, real
         from exactdp.benchmarks.training_audit.options import RealData
         from exactdp.train import data
     if arguments.design == "many_runs":
-        return audit.many_runs(dpsgd.many_runs(options), options)
+        return functools.partial(audit.many_runs, dpsgd.many_runs(options), options)
     if arguments.canary == _CANARIES[0]:
-        return audit.one_run(dpsgd.one_run(options), options)
-    data.require_known(arguments.dataset)
-    asked = RealData(arguments.dataset, arguments.model, arguments.canary, arguments.learning_rate)
-    return audit.one_run(real.one_run(options, asked), options)
+        return functools.partial(audit.one_run, dpsgd.one_run(options), options)
+    given = {name: getattr(arguments, name) for name in _REAL if getattr(arguments, name) is not None}
+    asked = RealData(canary=arguments.canary, **given)
+    data.require_known(asked.dataset)
+    return functools.partial(audit.one_run, real.one_run(options, asked), options)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from exactdp.benchmarks.cli import audit_training, extras
@@ -15,7 +17,8 @@ HELP = "the trainer of feature DP: a record replaced by one with the same public
 EXAMPLES = """\
   exactdp audit feature --seed 0
   exactdp audit feature --batches single --seed 0 --json
-  exactdp ladder feature --audit audit/feature_two.json
+  exactdp audit feature --seed 0 --out audit
+  exactdp ladder feature --sampling_probability 0.01 --num_steps 100 --audit audit/feature_two.json
 Weights are trained by the step of `exactdp train feature`. With a single batch the public gradient tells
 which steps sampled the record: claims for two batches are below the audited bound there.
 exit status: 1 where the epsilon that is certified for this variant is refuted"""
@@ -45,11 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     """Runs the audit."""
     return audit_training.execute(
-        arguments, name=f"feature_{arguments.batches}", audit=lambda options: _audit(arguments, options)
+        arguments, name=f"feature_{arguments.batches}", prepare=lambda options: _prepare(arguments, options)
     )
 
 
-def _audit(arguments: argparse.Namespace, options: Options) -> Audited:
+def _prepare(arguments: argparse.Namespace, options: Options) -> Callable[[], Audited]:
     with extras.needed("train", to="audit"):
         from exactdp.benchmarks.training_audit import audit, feature
-    return audit.many_runs(feature.many_runs(options, batches=arguments.batches), options)
+    return functools.partial(audit.many_runs, feature.many_runs(options, batches=arguments.batches), options)

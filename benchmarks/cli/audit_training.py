@@ -19,7 +19,7 @@ _FLAGS: tuple[tuple[str, Callable[[str], Any], str], ...] = (
     ("sampling_probability", float, "of a record, in each step"),
     ("num_steps", number, "steps of a run"),
     ("delta", float, "of all epsilons"),
-    ("trials", number, "whole runs, half of them with the record; canaries of one run"),
+    ("trials", number, "whole runs, half of them with the record"),
     ("confidence", float, "of each bound"),
 )
 
@@ -50,14 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser, defaults: Mapping[str, float]
 
 
 def execute(
-    arguments: argparse.Namespace, *, name: str, audit: Callable[[Options], Audited]
+    arguments: argparse.Namespace, *, name: str, prepare: Callable[[Options], Callable[[], Audited]]
 ) -> tuple[str, int]:
     """Carries an audit out; exit status 1 where it refutes what is certified.
 
     Args:
       arguments: as parsed.
       name: of the files in `--out`.
-      audit: options -> what was found.
+      prepare: options -> what carries the audit out; it refuses bad input before anything is written.
     """
     with extras.needed("train", to="audit"):
         from exactdp.benchmarks.curves import store
@@ -66,8 +66,9 @@ def execute(
     start = time.perf_counter()
     names = [flag for flag, *_ in _FLAGS]
     options = Options(seed=arguments.seed, **{flag: getattr(arguments, flag) for flag in names})
+    audit = prepare(options)
     directory = None if arguments.out is None else store.prepare_directory("out", arguments.out)
-    found = audit(options)
+    found = audit()
     files = [] if directory is None else report.write(directory, found, options, name=name)
     status = 1 if found.refuted else 0
     if arguments.json:

@@ -34,6 +34,7 @@ def many_runs(options: Options) -> Attack:
     Args:
       options: all of it.
     """
+    options.require_runs()
     canary = Records(jnp.asarray([[0.0, SIGNAL]], jnp.float32), jnp.zeros(1, jnp.int32))
     return _attack(options, canary, attacks.others(width=2))
 
@@ -44,6 +45,7 @@ def one_run(options: Options) -> Attack:
     Args:
       options: all of it.
     """
+    options.require_canaries()
     count = options.trials
     x = np.zeros((count, count + 1), np.float32)
     x[np.arange(count), np.arange(count) + 1] = SIGNAL

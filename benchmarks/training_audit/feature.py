@@ -52,6 +52,7 @@ def many_runs(options: Options, *, batches: str) -> Attack:
       options: all of it.
       batches: "two" or "single".
     """
+    options.require_runs()
     single = batches == "single"
     mark = _MARK if single else 0.0
     canary, instead = (

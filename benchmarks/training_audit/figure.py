@@ -67,7 +67,8 @@ def draw(path: Path) -> list[Path]:
         axes.set_xlim(0.0, reach)
         axes.set_xlabel(r"$\varepsilon$ at $\delta$ = " + f"{header['delta']:g}")
         figure.suptitle(
-            f"arXiv {header['source']} · {header['method']}, {_ADJACENCY[str(header['adjacency'])]}: "
+            f"arXiv {header['source']} · {header['method']}, {_ADJACENCY[str(header['adjacency'])]}, "
+            f"coins {header['coins']}: "
             f"s = {header['noise_multiplier']:g}, q = {header['sampling_probability']:g}, "
             f"T = {header['num_steps']}",
             fontsize=6.5,

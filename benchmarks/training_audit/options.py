@@ -9,8 +9,9 @@ from exactdp.accounting import validate
 MODELS = ("linear", "mlp", "cnn")
 CANARIES = ("mislabelled", "random")
 
-_LEAST_TRIALS = 32
-_LEAST_CANARIES = 16
+_LEAST_TRIALS, _MOST_TRIALS = 32, 10**8
+_LEAST_CANARIES, _MOST_CANARIES = 16, 20_000
+_MOST_STEPS = 10**7
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Options:
     Attributes:
       noise_multiplier: standard deviation of the noise on the sum / clip norm, > 0.
       sampling_probability: q in (0, 1].
-      num_steps: T >= 1.
+      num_steps: T, from 1 to 1e7.
       delta: in (0, 1).
       trials: whole runs, half of them with the record, >= 32; for one run, canaries, >= 16.
       confidence: of each bound, in (0, 1).
@@ -42,7 +43,8 @@ class Options:
         validate.positive("noise_multiplier", self.noise_multiplier)
         if validate.probability("sampling_probability", self.sampling_probability) == 0.0:
             raise ValueError("sampling_probability must be > 0, got 0")
-        validate.count("num_steps", self.num_steps, minimum=1)
+        if validate.count("num_steps", self.num_steps, minimum=1) > _MOST_STEPS:
+            raise ValueError(f"num_steps must be at most {_MOST_STEPS:g}, got {self.num_steps:g}")
         validate.open_probability("delta", self.delta)
         validate.count("trials", self.trials, minimum=_LEAST_CANARIES)
         validate.open_probability("confidence", self.confidence)
@@ -50,12 +52,22 @@ class Options:
             validate.count("seed", self.seed)
 
     def require_runs(self) -> None:
-        """Refuses fewer runs than a bound can be made of.
+        """Refuses fewer runs than a bound can be made of, or more than are ever done.
 
         Raises:
-          ValueError: there are fewer.
+          ValueError: it refuses.
         """
-        validate.count("trials", self.trials, minimum=_LEAST_TRIALS)
+        if validate.count("trials", self.trials, minimum=_LEAST_TRIALS) > _MOST_TRIALS:
+            raise ValueError(f"trials must be at most {_MOST_TRIALS:g} for many runs, got {self.trials:g}")
+
+    def require_canaries(self) -> None:
+        """Refuses more canaries than one run holds.
+
+        Raises:
+          ValueError: there are more.
+        """
+        if self.trials > _MOST_CANARIES:
+            raise ValueError(f"trials must be at most {_MOST_CANARIES} for one run, got {self.trials:g}")
 
     @property
     def note(self) -> str:

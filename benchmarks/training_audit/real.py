@@ -31,6 +31,7 @@ def one_run(options: Options, real: RealData) -> Attack:
     Raises:
       ValueError: there are fewer records than canaries and one more.
     """
+    options.require_canaries()
     dataset = data.load(real.dataset)
     if options.trials >= len(dataset.x):
         raise ValueError(

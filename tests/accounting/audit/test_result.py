@@ -40,6 +40,8 @@ def make(**changes: object) -> AuditResult:
         ({"delta": 1.0}, "delta must be in"),
         ({"trials": 0}, "trials must be a whole number >= 1"),
         ({"method": " "}, "method must not be empty"),
+        ({"note": 5}, "note must be a text"),
+        ({"assumption": None}, "assumption must be a text"),
         ({"certainty": "likely"}, "certainty must be one of"),
         ({"mu_lower": -1.0}, "mu_lower must be"),
         ({"tradeoff": ((0.1, 1.2),)}, "tradeoff must be in"),

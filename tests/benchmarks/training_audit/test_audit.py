@@ -154,7 +154,7 @@ def test_bad_options(name: str, value: float) -> None:
 
 def test_bad_requests() -> None:
     with pytest.raises(ValueError, match="trials"):
-        audit.many_runs(dpsgd.many_runs(SHORT), dataclasses.replace(SHORT, trials=20))
+        dpsgd.many_runs(dataclasses.replace(SHORT, trials=20))
     with pytest.raises(ValueError, match="trials"):
         real.one_run(dataclasses.replace(SHORT, trials=5000), RealData())
     for name, value in (("model", "vit"), ("canary", "own_feature"), ("learning_rate", 0.0)):
