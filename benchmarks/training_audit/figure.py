@@ -30,7 +30,7 @@ def draw(path: Path) -> list[Path]:
     tops = [float(row["upper"]) for row in claims] + [float(row["lower"]) for row in audited]
     reach = 1.12 * max(*tops, 0.1)
     with style.context():
-        figure = style.new_figure(style.COLUMN, 0.36 * len(audited) + 1.35)
+        figure = style.new_figure(style.COLUMN, 0.44 * len(audited) + 1.5)
         figure.set_layout_engine("constrained", w_pad=0.08)  # names of bounds reach far to the left
         axes = figure.subplots()
         exact = iter(_COLOURS)
@@ -63,12 +63,12 @@ def draw(path: Path) -> list[Path]:
             )
         names = ["\n".join(textwrap.wrap(row["name"], _WRAP)) for row in audited]
         axes.set_yticks([-place for place in range(len(audited))], names, fontsize=6.0)
-        axes.set_ylim(0.6 - len(audited), 0.5)
-        axes.set_xlim(0.0, reach)
+        axes.set_ylim(0.4 - len(audited), 0.6)
+        axes.set_xlim(-0.02 * reach, reach)  # a bound of 0 is seen whole
         axes.set_xlabel(r"$\varepsilon$ at $\delta$ = " + f"{header['delta']:g}")
         figure.suptitle(
             f"arXiv {header['source']} · {header['method']}, {_ADJACENCY[str(header['adjacency'])]}, "
-            f"coins {header['coins']}: "
+            f"coins {header['coins']}\n"
             f"s = {header['noise_multiplier']:g}, q = {header['sampling_probability']:g}, "
             f"T = {header['num_steps']}",
             fontsize=6.5,
