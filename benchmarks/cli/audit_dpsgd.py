@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from exactdp.benchmarks.cli import audit_training, extras
+from exactdp.benchmarks.training_audit.options import CANARIES, Options, RealData
 
 if TYPE_CHECKING:
     from exactdp.benchmarks.training_audit.audit import Audited
-    from exactdp.benchmarks.training_audit.options import Options
 
 HELP = "the trainer of DP-SGD: a record in the worst case, or canaries in one run"
 EXAMPLES = """\
@@ -22,17 +22,9 @@ Weights are trained by the step of `exactdp train dpsgd`. The adversary sees the
 the final ones alone.
 exit status: 1 where the certified epsilon is refuted"""
 
-_DEFAULTS = {
-    "noise_multiplier": 1.0,
-    "sampling_probability": 0.1,
-    "num_steps": 50,
-    "delta": 1e-5,
-    "trials": 20_000,
-    "confidence": 0.95,
-}
 _DESIGNS = ("many_runs", "one_run")
 _REAL = ("dataset", "model", "learning_rate")
-_CANARIES = ("own_feature", "mislabelled", "random")
+_CANARIES = ("own_feature", *CANARIES)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dataset", metavar="X", help="of real records (digits)")
     parser.add_argument("--model", metavar="X", help="for real records (mlp)")
     parser.add_argument("--learning_rate", type=float, metavar="X", help="for real records (1)")
-    audit_training.add_arguments(parser, _DEFAULTS)
+    audit_training.add_arguments(parser, Options())
 
 
 def execute(arguments: argparse.Namespace) -> tuple[str, int]:
@@ -73,7 +65,6 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
 def _prepare(arguments: argparse.Namespace, options: Options) -> Callable[[], Audited]:
     with extras.needed("train", to="audit"):
         from exactdp.benchmarks.training_audit import audit, dpsgd, real
-        from exactdp.benchmarks.training_audit.options import RealData
         from exactdp.train import data
     if arguments.design == "many_runs":
         return functools.partial(audit.many_runs, dpsgd.many_runs(options), options)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from exactdp.benchmarks.cli import audit_training, extras
+from exactdp.benchmarks.training_audit.options import Options
 
 if TYPE_CHECKING:
     from exactdp.benchmarks.training_audit.audit import Audited
-    from exactdp.benchmarks.training_audit.options import Options
 
 HELP = "the trainer of feature DP: a record replaced by one with the same public features"
 EXAMPLES = """\
@@ -23,14 +23,7 @@ Weights are trained by the step of `exactdp train feature`. With a single batch 
 which steps sampled the record: claims for two batches are below the audited bound there.
 exit status: 1 where the epsilon that is certified for this variant is refuted"""
 
-_DEFAULTS = {
-    "noise_multiplier": 1.0,
-    "sampling_probability": 0.01,
-    "num_steps": 100,
-    "delta": 1e-5,
-    "trials": 20_000,
-    "confidence": 0.95,
-}
+_DEFAULTS = Options(sampling_probability=0.01, num_steps=100)
 _BATCHES = ("two", "single")
 
 

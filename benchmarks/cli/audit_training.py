@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from exactdp.benchmarks.cli import extras, flags, output
 from exactdp.benchmarks.curves.ladders import number
+from exactdp.benchmarks.training_audit.options import Options
 
 if TYPE_CHECKING:
     from exactdp.benchmarks.training_audit.audit import Audited
-    from exactdp.benchmarks.training_audit.options import Options
 
 _FLAGS: tuple[tuple[str, Callable[[str], Any], str], ...] = (
     ("noise_multiplier", float, "noise standard deviation / clip norm"),
@@ -24,7 +24,7 @@ _FLAGS: tuple[tuple[str, Callable[[str], Any], str], ...] = (
 )
 
 
-def add_arguments(parser: argparse.ArgumentParser, defaults: Mapping[str, float]) -> None:
+def add_arguments(parser: argparse.ArgumentParser, defaults: Options) -> None:
     """Adds the common flags.
 
     Args:
@@ -35,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser, defaults: Mapping[str, float]
         parser.add_argument(
             f"--{name}",
             type=kind,
-            default=defaults[name],
+            default=getattr(defaults, name),
             metavar="X",
-            help=f"{described} ({defaults[name]:g})",
+            help=f"{described} ({getattr(defaults, name):g})",
         )
     parser.add_argument("--seed", type=number, metavar="X", help="of the runs (another one each time)")
     parser.add_argument(
@@ -62,7 +62,6 @@ def execute(
     with extras.needed("train", to="audit"):
         from exactdp.benchmarks.curves import store
         from exactdp.benchmarks.training_audit import report
-        from exactdp.benchmarks.training_audit.options import Options
     start = time.perf_counter()
     names = [flag for flag, *_ in _FLAGS]
     options = Options(seed=arguments.seed, **{flag: getattr(arguments, flag) for flag in names})

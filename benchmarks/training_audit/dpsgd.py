@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +15,8 @@ from exactdp.benchmarks.training_audit.attack import CLIP_NORM, SIGNAL, Attack, 
 from exactdp.benchmarks.training_audit.options import Options
 from exactdp.mechanisms.batches import Poisson
 from exactdp.train import calibration, certificates, dpsgd
-from exactdp.train.attacks.likelihood_ratio import Canaries, NegativeLoss, Ratio
-from exactdp.train.certificate import Certificate
+from exactdp.train.attacks.likelihood_ratio import Canaries, NegativeLoss, Ratio, Released
+from exactdp.train.attacks.transcripts import Increment
 from exactdp.train.classification import Classification
 from exactdp.train.network import Network
 from exactdp.train.objective import Objective
@@ -36,7 +37,7 @@ def many_runs(options: Options) -> Attack:
     """
     options.require_runs()
     canary = Records(jnp.asarray([[0.0, SIGNAL]], jnp.float32), jnp.zeros(1, jnp.int32))
-    return _attack(options, canary, attacks.others(width=2))
+    return _worst_case(options, canary, attacks.others(width=2))
 
 
 def one_run(options: Options) -> Attack:
@@ -50,7 +51,7 @@ def one_run(options: Options) -> Attack:
     x = np.zeros((count, count + 1), np.float32)
     x[np.arange(count), np.arange(count) + 1] = SIGNAL
     canaries = Records(jnp.asarray(x), jnp.arange(count, dtype=jnp.int32) % 2)
-    return _attack(options, canaries, attacks.others(width=count + 1))
+    return _worst_case(options, canaries, attacks.others(width=count + 1))
 
 
 def task(objective: Objective, options: Options, *, num_records: int, divisor: float = 1.0) -> Task:
@@ -73,31 +74,36 @@ def task(objective: Objective, options: Options, *, num_records: int, divisor: f
     )
 
 
-def certificate(options: Options, *, noise_multiplier: float, num_records: int) -> Certificate:
-    """What certifies a step at a noise multiplier."""
-    return certificates.dpsgd(noise_multiplier, sampler=_sampler(options, num_records))
+def attack(
+    options: Options,
+    objective: Classification,
+    *,
+    canaries: Records,
+    rest: Records,
+    made: Callable[[int], Task],
+    score: Callable[[Released, Canaries], Increment],
+    rate: float,
+    divisor: float = 1.0,
+) -> Attack:
+    """An attack on DP-SGD whose canaries are in or out.
 
-
-def claims(options: Options, *, num_records: int) -> dict[str, Claim]:
-    """The certified epsilon."""
-    made = certificate(options, noise_multiplier=options.noise_multiplier, num_records=num_records)
-    epsilon = made.epsilon(options.num_steps, delta=options.delta)
-    return {"exact": Claim("exact", epsilon, made.threat_model)}
-
-
-def _attack(options: Options, canaries: Records, rest: Records) -> Attack:
-    objective = Classification(Network("linear", (canaries.x.shape[1],), 2))
-    examples = objective.examples(canaries, key=jax.random.key(0))  # nothing random without augmentation
-    rate = attacks.learning_rate(options)
+    Args:
+      options: noise, sampling, steps.
+      objective: model and loss, without augmentation.
+      canaries: flat, one a row.
+      rest: the records that are always there, likewise.
+      made: number of records -> the task, with the same `divisor`.
+      score: what a step adds to the score from all weights.
+      rate: learning rate of the runs.
+      divisor: of the sums, a public constant > 0.
+    """
+    shaped = canaries._replace(x=canaries.x.reshape(-1, *objective.input_shape))
+    examples = objective.examples(shaped, key=jax.random.key(0))  # nothing is random without augmentation
     num_records = len(rest.y) + len(canaries.y)
-    known = claims(options, num_records=num_records)
-
-    @functools.cache
-    def made(count: int) -> Task:
-        return attacks.from_zero(task(objective, options, num_records=count))
+    known = _claims(options, num_records=num_records)
 
     def compositions(noise: float) -> Composition:
-        step = certificate(options, noise_multiplier=noise, num_records=num_records)
+        step = certificates.dpsgd(noise, sampler=_sampler(options, num_records))
         return step.composition(options.num_steps)
 
     return Attack(
@@ -106,8 +112,10 @@ def _attack(options: Options, canaries: Records, rest: Records) -> Attack:
         canaries=canaries,
         rest=rest,
         instead=None,
-        task=made,
-        along=Ratio(attacks.released(options, rate=rate), Canaries(objective.losses, examples)),
+        task=functools.cache(made),
+        along=score(
+            attacks.released(options, divisor=divisor, rate=rate), Canaries(objective.losses, examples)
+        ),
         loss=NegativeLoss(objective.losses, examples),
         learning_rate=rate,
         threat_model=known["exact"].threat_model,
@@ -115,6 +123,26 @@ def _attack(options: Options, canaries: Records, rest: Records) -> Attack:
         claims=known,
         certified="exact",
     )
+
+
+def _worst_case(options: Options, canaries: Records, rest: Records) -> Attack:
+    objective = Classification(Network("linear", (canaries.x.shape[1],), 2))
+    return attack(
+        options,
+        objective,
+        canaries=canaries,
+        rest=rest,
+        made=lambda count: attacks.from_zero(task(objective, options, num_records=count)),
+        score=Ratio,
+        rate=attacks.learning_rate(options),
+    )
+
+
+def _claims(options: Options, *, num_records: int) -> dict[str, Claim]:
+    """The certified epsilon."""
+    made = certificates.dpsgd(options.noise_multiplier, sampler=_sampler(options, num_records))
+    epsilon = made.epsilon(options.num_steps, delta=options.delta)
+    return {"exact": Claim("exact", epsilon, made.threat_model)}
 
 
 def _sampler(options: Options, num_records: int) -> Poisson:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import functools
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from exactdp.accounting.prv import Composition
-from exactdp.benchmarks.training_audit import attack as attacks
 from exactdp.benchmarks.training_audit import dpsgd
 from exactdp.benchmarks.training_audit.attack import Attack
 from exactdp.benchmarks.training_audit.options import Options, RealData
 from exactdp.train import data
-from exactdp.train.attacks.likelihood_ratio import Canaries, NegativeLoss, Projection
+from exactdp.train.attacks.likelihood_ratio import Projection
 from exactdp.train.classification import Classification
 from exactdp.train.data import Dataset
 from exactdp.train.network import Network
-from exactdp.train.task import Records, Task
+from exactdp.train.task import Records
 
 
 def one_run(options: Options, real: RealData) -> Attack:
@@ -42,39 +37,17 @@ def one_run(options: Options, real: RealData) -> Attack:
     chosen, rest = order[: options.trials], order[options.trials :]
     canaries = _canaries(dataset, chosen, real.canary, rng)
     objective = Classification(Network(real.model, dataset.input_shape, dataset.num_classes))
-    examples = objective.examples(
-        Records(canaries.x.reshape(-1, *dataset.input_shape), canaries.y), key=jax.random.key(0)
-    )
     # Half of the canaries are in, so that this many records are expected in a batch: a public constant.
     divisor = max(1.0, options.sampling_probability * (len(rest) + options.trials / 2.0))
-    num_records = len(dataset.x)
-    known = dpsgd.claims(options, num_records=num_records)
-
-    @functools.cache
-    def made(count: int) -> Task:
-        return dpsgd.task(objective, options, num_records=count, divisor=divisor)
-
-    def compositions(noise: float) -> Composition:
-        step = dpsgd.certificate(options, noise_multiplier=noise, num_records=num_records)
-        return step.composition(options.num_steps)
-
-    return Attack(
-        name="dpsgd",
-        source=dpsgd.SOURCE,
+    return dpsgd.attack(
+        options,
+        objective,
         canaries=canaries,
         rest=_flat(dataset.x[rest], dataset.y[rest]),
-        instead=None,
-        task=made,
-        along=Projection(
-            attacks.released(options, divisor=divisor, rate=real.learning_rate),
-            Canaries(objective.losses, examples),
-        ),
-        loss=NegativeLoss(objective.losses, examples),
-        learning_rate=real.learning_rate,
-        threat_model=known["exact"].threat_model,
-        compositions=compositions,
-        claims=known,
-        certified="exact",
+        made=lambda count: dpsgd.task(objective, options, num_records=count, divisor=divisor),
+        score=Projection,
+        rate=real.learning_rate,
+        divisor=divisor,
     )
 
 

@@ -37,12 +37,10 @@ class Transcripts(NamedTuple):
     Attributes:
       steps: from the weights after every step, [runs, canaries].
       last: from the final weights alone, [runs, canaries].
-      params: final parameters of the first chunk of runs, with a leading axis.
     """
 
     steps: Float[np.ndarray, "runs canaries"]
     last: Float[np.ndarray, "runs canaries"]
-    params: Parameters
 
 
 def run_many(
@@ -82,13 +80,11 @@ def run_many(
     run_keys = jax.random.split(key, -(-count // size) * size)
     along: list[np.ndarray] = []
     ends: list[np.ndarray] = []
-    kept: Parameters = None
     for start in range(0, count, size):
-        total, end, params = program(run_keys[start : start + size], records)
+        total, end = program(run_keys[start : start + size], records)
         along.append(np.asarray(total))
         ends.append(np.asarray(end))
-        kept = params if kept is None else kept
-    found = Transcripts(np.concatenate(along)[:count], np.concatenate(ends)[:count], kept)
+    found = Transcripts(np.concatenate(along)[:count], np.concatenate(ends)[:count])
     lost = int(np.sum(np.isnan(found.steps)) + np.sum(np.isnan(found.last)))
     if lost:
         raise ValueError(
@@ -101,11 +97,11 @@ def run_many(
 @functools.lru_cache(maxsize=8)
 def _program(
     task: Task, increment: Increment, last: Last, optimiser: Optimiser, num_steps: int
-) -> Callable[[Array, Records], tuple[Array, Array, Parameters]]:
+) -> Callable[[Array, Records], tuple[Array, Array]]:
     step = compile_step(task, optimiser, num_steps=num_steps, ema_decay=None, layout=parallel.make(1))
     start = optimiser.build(num_steps).init
 
-    def one(key: Array, records: Records) -> tuple[Array, Array, Parameters]:
+    def one(key: Array, records: Records) -> tuple[Array, Array]:
         params = task.initialise(keys.step_key(key, step=0, purpose="init"))
         state = State(params, start(params), (), jnp.int32(0), key)
 
@@ -116,6 +112,6 @@ def _program(
 
         shape = jax.eval_shape(increment, params, params)
         state, total = jax.lax.fori_loop(0, num_steps, body, (state, jnp.zeros(shape.shape, jnp.float32)))
-        return total, last(state.params), state.params
+        return total, last(state.params)
 
     return jax.jit(jax.vmap(one, in_axes=(0, None)))
