@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 
+from exactdp.accounting import validate
+
 
 class Adjacency(enum.StrEnum):
     """Which pairs of data sets are neighbours."""
@@ -43,8 +45,7 @@ class ThreatModel:
             if value not in list(kind):
                 raise ValueError(f"{name} must be one of {', '.join(kind)}, got {value!r}")
             object.__setattr__(self, name, kind(value))
-        if not self.released.strip():
-            raise ValueError("released must say what the adversary sees, got an empty string")
+        validate.text("released", self.released, empty=False)
 
     def as_dict(self) -> dict[str, str]:
         """The three parts as plain strings, for JSON."""

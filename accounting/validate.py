@@ -58,12 +58,23 @@ def open_probability(name: str, value: object) -> float:
     return number
 
 
-def count(name: str, value: object, minimum: int = 0) -> int:
-    """`value` as an integer >= `minimum`; a float is accepted when it is whole."""
+def count(name: str, value: object, minimum: int = 0, maximum: int | None = None) -> int:
+    """`value` as an integer from `minimum` to `maximum`; a float is accepted when it is whole."""
     number = _number(name, value)
     if math.isinf(number) or number != math.floor(number) or number < minimum:
         raise ValueError(f"{name} must be a whole number >= {minimum}, got {value}")
+    if maximum is not None and number > maximum:
+        raise ValueError(f"{name} must be at most {maximum:g}, got {number:g}")
     return int(value)  # type: ignore[call-overload]
+
+
+def text(name: str, value: object, *, empty: bool = True) -> str:
+    """`value` when it is a string, and with `empty` false one that holds more than white space."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} must be a text, got {value!r}")
+    if not empty and not value.strip():
+        raise ValueError(f"{name} must not be empty, got {value!r}")
+    return value
 
 
 def one_of(name: str, value: str, choices: Iterable[str]) -> str:

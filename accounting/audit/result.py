@@ -68,16 +68,14 @@ class AuditResult:
             raise ValueError(f"delta must be in [0, 1), got {self.delta}")
         validate.count("trials", self.trials, minimum=1)
         validate.one_of("certainty", self.certainty, CERTAINTIES)
-        for name in ("method", "assumption", "note"):
-            if not isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} must be a text, got {getattr(self, name)!r}")
-        if not self.method.strip():
-            raise ValueError(f"method must not be empty, got {self.method!r}")
+        validate.text("method", self.method, empty=False)
+        validate.text("assumption", self.assumption)
+        validate.text("note", self.note)
         if self.mu_lower is not None:
             validate.non_negative("mu_lower", self.mu_lower)
-        for fpr, fnr in self.tradeoff:
-            validate.probability("tradeoff", fpr)
-            validate.probability("tradeoff", fnr)
+        for point in self.tradeoff:
+            for rate in point:
+                validate.probability("tradeoff", rate)
         for name, value in self.parameters.items():
             validate.finite(f"parameters[{name!r}]", value)
 
@@ -173,11 +171,14 @@ class AuditResult:
         """
         place = base.open_rung(ladder)
         self.require(delta=delta, threat_model=place.threat_model)
-        other = self.differing(parameters or {})
+        parameters = parameters or {}
+        other = self.differing(parameters)
         if other:
             raise ValueError(
                 "parameters of the audit must be the ladder's, got "
-                + ", ".join(f"{name} = {value:g}" for name, value in other.items())
+                + ", ".join(
+                    f"{name} = {value:g} beside {parameters[name]:g}" for name, value in other.items()
+                )
             )
         return base.with_audit(ladder, self.rung(command=place.command))
 
@@ -193,7 +194,8 @@ class AuditResult:
     def from_dict(cls, record: Mapping[str, Any]) -> AuditResult:
         """Reads `as_dict`. Further fields are ignored, so that a command may store more beside it.
 
-        So are entries of `parameters` that are no numbers, such as a seed that was not given.
+        So are entries of `parameters` that are words, or null: the name of a data set, or a seed that was not
+        given.
 
         Raises:
           ValueError: a required field is missing, or a value is outside its range.
@@ -211,17 +213,10 @@ class AuditResult:
                 f"an audit result must have the fields {', '.join(missing)}, got {sorted(record)}"
             )
         values = {name: record[name] for name in fields if name in record}
-        try:
-            values["threat_model"] = ThreatModel(**values["threat_model"])
-            values["tradeoff"] = tuple((*point,) for point in values.get("tradeoff", ()))
-            if any(len(point) != 2 for point in values["tradeoff"]):
-                raise ValueError(f"tradeoff must be pairs (fpr, fnr), got {values['tradeoff']}")
-            values["parameters"] = {
-                name: value for name, value in values.get("parameters", {}).items() if _is_number(value)
-            }
-            return cls(**values)
-        except (TypeError, AttributeError) as error:
-            raise ValueError(f"an audit result must have fields of the right kind, got {error}") from None
+        values["threat_model"] = _threat_model(record["threat_model"])
+        values["tradeoff"] = _points(record.get("tradeoff", []))
+        values["parameters"] = _numbers(record.get("parameters", {}))
+        return cls(**values)
 
     def save(self, path: str | pathlib.Path) -> None:
         """Writes the result as one JSON object."""
@@ -233,16 +228,53 @@ class AuditResult:
         """Reads a file that `save` or a command with `--json` wrote.
 
         Raises:
-          ValueError: it is not an audit result.
-          OSError: it cannot be read.
+          ValueError: it cannot be read, or is not an audit result.
         """
         try:
             record = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"audit must be a JSON file, got {path}: {error}") from None
+        except OSError as error:
+            raise ValueError(
+                f"audit must be a file that can be read, got {path} ({error.strerror})"
+            ) from None
+        except (ValueError, RecursionError):
+            raise ValueError(f"audit must be a JSON file, got {path}, which is none") from None
         if not isinstance(record, dict):
-            raise ValueError(f"audit must be a JSON object, got {path}")
-        return cls.from_dict(cast(dict[str, Any], record))
+            raise ValueError(f"audit must be a JSON object, got {path} with {record!r:.40}")
+        try:
+            return cls.from_dict(cast(dict[str, Any], record))
+        except ValueError as error:
+            raise ValueError(f"audit must be a stored audit result, got {path}: {error}") from None
+
+
+def _threat_model(found: object) -> ThreatModel:
+    names = [field.name for field in dataclasses.fields(ThreatModel)]
+    if not isinstance(found, Mapping) or sorted(found) != sorted(names):
+        raise ValueError(f"threat_model must have the fields {', '.join(names)} and no other, got {found!r}")
+    return ThreatModel(**cast(dict[str, Any], found))
+
+
+def _points(found: object) -> tuple[tuple[float, float], ...]:
+    if not isinstance(found, list) or any(not isinstance(point, list) or len(point) != 2 for point in found):
+        raise ValueError(f"tradeoff must be a list of pairs (fpr, fnr), got {found!r:.80}")
+    return tuple((fpr, fnr) for fpr, fnr in found)
+
+
+def _numbers(found: object) -> dict[str, float]:
+    """The numbers among stored parameters."""
+    if not isinstance(found, Mapping):
+        raise ValueError(f"parameters must be an object of numbers by name, got {found!r:.80}")
+    for name, value in found.items():
+        if isinstance(value, (list, dict)) or isinstance(value, str) and _reads_as_number(value):
+            raise ValueError(f"parameters[{name!r}] must be a number, a word or null, got {value!r:.80}")
+    return {name: value for name, value in found.items() if _is_number(value)}
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_number(value: object) -> bool:

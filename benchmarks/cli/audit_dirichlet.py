@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 
-from exactdp.accounting import validate
 from exactdp.accounting.ladder.dirichlet_setting import CELL
 from exactdp.benchmarks.cli import extras, flags, output
 from exactdp.benchmarks.curves.ladders import number
@@ -26,7 +25,7 @@ _FLAGS = (
     ("delta", float, CELL.delta, "of all epsilons"),
     ("records", number, 10, "size of the data sets"),
     ("effective_learning_rate", float, 1.0, "learning rate times kappa, which depends on the scaling"),
-    ("trials", number, 1000, "runs at each scaling, one in eight with the feature"),
+    ("trials", number, 1000, "runs at each scaling, 16 or more, one in eight with the feature"),
     ("confidence", float, 0.95, "of each bound"),
 )
 
@@ -61,36 +60,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     """Runs the audit."""
-    scalings = [validate.positive("scaling", value) for value in arguments.scaling]
     with extras.needed("train", to="audit"):
-        return _audit(arguments, scalings)
+        return _audit(arguments)
 
 
-def _audit(arguments: argparse.Namespace, scalings: list[float]) -> tuple[str, int]:
+def _audit(arguments: argparse.Namespace) -> tuple[str, int]:
     from exactdp.benchmarks.curves import store
     from exactdp.benchmarks.dirichlet_audit import report
-    from exactdp.benchmarks.dirichlet_audit.audit import audit
+    from exactdp.benchmarks.dirichlet_audit.audit import prepare
     from exactdp.benchmarks.dirichlet_audit.options import Options
-    from exactdp.train import data
 
     names = [name for name, *_ in _FLAGS]
-    data.require_known(arguments.dataset)
     options = Options(
         dataset=arguments.dataset,
         model=arguments.model,
         seed=arguments.seed,
         **{name: getattr(arguments, name) for name in names},
     )
-    directory = None if arguments.out is None else store.prepare_directory("out", arguments.out)
     start = time.perf_counter()
-    found = [audit(scaling, options=options) for scaling in scalings]
+    audit = prepare(arguments.scaling, options)
+    directory = None if arguments.out is None else store.prepare_directory("out", arguments.out)
+    found = audit()
     files = [] if directory is None else report.write(directory, found, options)
     if arguments.json:
         answer = {
             **found[0].as_dict(),
             "scalings": [one.as_dict() for one in found],
             "parameters": {
-                "scaling": scalings[0],
+                "scaling": arguments.scaling[0],
                 **{name: getattr(options, name) for name in names},
                 "seed": options.seed,
             },

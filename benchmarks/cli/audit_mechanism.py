@@ -21,7 +21,7 @@ exit status: 1 where a sampler of ours is refuted or a broken one is not; with t
 in a thousand has such a false alarm at most"""
 
 # A broken sampler gets an eighth of the draws, and no audit is made of fewer than 1000.
-_LEAST_TRIALS = 8000
+_LEAST_TRIALS, _MOST_TRIALS = 8000, 10**9
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--name", action="append", metavar="X", help="audit this one only; may be repeated (all of them)"
     )
     parser.add_argument(
-        "--trials", type=number, default=2**20, metavar="X", help="draws of each sampler of ours (2^20)"
+        "--trials",
+        type=number,
+        default=2**20,
+        metavar="X",
+        help=f"draws of each sampler of ours, from {_LEAST_TRIALS} to {_MOST_TRIALS:.0e} (2^20)",
     )
     parser.add_argument(
         "--delta", type=float, default=1e-3, metavar="X", help="at which epsilon is reported (0.001)"
@@ -52,7 +56,7 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
         standing.run(
             key=keys.run_key(arguments.seed),
             names=arguments.name,
-            trials=validate.count("trials", arguments.trials, minimum=_LEAST_TRIALS),
+            trials=validate.count("trials", arguments.trials, minimum=_LEAST_TRIALS, maximum=_MOST_TRIALS),
             delta=arguments.delta,
             confidence=arguments.confidence,
         )

@@ -19,7 +19,7 @@ _FLAGS: tuple[tuple[str, Callable[[str], Any], str], ...] = (
     ("sampling_probability", float, "of a record, in each step"),
     ("num_steps", number, "steps of a run"),
     ("delta", float, "of all epsilons"),
-    ("trials", number, "whole runs, half of them with the record"),
+    ("trials", number, "whole runs, 32 or more, half of them with the record"),
     ("confidence", float, "of each bound"),
 )
 

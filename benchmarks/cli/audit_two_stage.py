@@ -21,10 +21,15 @@ Exit status 1: private statistics, or the loss of each row, were refuted. No cel
 which columns serve for an attack follows from them."""
 
 _FLAGS = (
-    ("rows", number, 400, "first so many rows of the table are used"),
+    ("rows", number, 400, "first so many rows of the table are used, 4 or more"),
     ("epsilon", float, 1.0, "target of both modes"),
     ("delta", float, printed.DELTA, "of all epsilons"),
-    ("trials", number, 1000, "runs of each attack as published; half as many on private statistics"),
+    (
+        "trials",
+        number,
+        1000,
+        "runs of each attack as published, 16 or more; half as many on private statistics",
+    ),
     ("draws", number, 20_000, "noisy sums of a single step, every row in it"),
     ("first_steps", number, 4_000_000, "noisy sums of a first step, its rows sampled"),
     ("confidence", float, 0.95, "of each bound"),
@@ -64,7 +69,7 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
 def _audit(arguments: argparse.Namespace) -> tuple[str, int]:
     from exactdp.benchmarks.curves import store
     from exactdp.benchmarks.two_stage_audit import report
-    from exactdp.benchmarks.two_stage_audit.audit import audit
+    from exactdp.benchmarks.two_stage_audit.audit import prepare
     from exactdp.benchmarks.two_stage_audit.options import Options
 
     names = [name for name, *_ in _FLAGS]
@@ -75,9 +80,10 @@ def _audit(arguments: argparse.Namespace) -> tuple[str, int]:
         seed=arguments.seed,
         **{name: getattr(arguments, name) for name in names},
     )
-    directory = None if arguments.out is None else store.prepare_directory("out", arguments.out)
     start = time.perf_counter()
-    found = audit(options)
+    audit = prepare(options)
+    directory = None if arguments.out is None else store.prepare_directory("out", arguments.out)
+    found = audit()
     files = [] if directory is None else report.write(directory, found, options)
     status = 0 if found.sound else 1
     if arguments.json:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import logging
 import os
 import sys
 import warnings
@@ -83,6 +84,8 @@ def main(arguments: argparse.Namespace) -> int:
 
 def run() -> None:
     """Console entry point."""
+    # What jax reports of devices that are not there is no news to whoever asked for a number.
+    logging.getLogger("jax._src.xla_bridge").setLevel(logging.WARNING)
     with warnings.catch_warnings():
         # Overflow and the like are dealt with where they arise; the answer says what is certified.
         warnings.simplefilter("ignore", RuntimeWarning)

@@ -49,16 +49,13 @@ def read(files: Sequence[str | Path], *, papers: Sequence[str]) -> list[Audit]:
       papers: whose figures are made.
 
     Raises:
-      ValueError: a file holds no result, is about no threat model that one of the ladders leaves an audited
-        rung open for, or is about a setting that neither the ladder nor a panel of its paper has.
-      OSError: it cannot be read.
+      ValueError: a file cannot be read, holds no result, is about no threat model that one of the ladders
+        leaves an audited rung open for, or is about a setting that neither the ladder nor a panel of its
+        paper has.
     """
     found: list[Audit] = []
     for file in files:
-        try:
-            result = AuditResult.load(file)
-        except ValueError as error:
-            raise ValueError(f"audit must be a stored audit result, got {file}: {error}") from None
+        result = AuditResult.load(file)
         fitting = [paper for paper in papers if ladders.audited(paper) == result.threat_model]
         if not fitting:
             raise ValueError(

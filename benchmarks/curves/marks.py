@@ -19,12 +19,33 @@ _LINE = 62
 def lower_bounds(axes: Axes, x: Sequence[float], y: Sequence[float], *, label: str | None = None) -> None:
     """Draws lower bounds into axes whose vertical scale is logarithmic.
 
+    A bound of 0 has no place there: it is a hollow mark on the lower edge, which says nothing.
+
     Args:
-      axes: its limits are widened where an arrow would leave them.
+      axes: with the lower limit that they are to have, where a bound is 0.
       x: where the bounds stand.
-      y: the bounds, > 0.
+      y: the bounds, >= 0.
       label: for a legend that is made from the axes.
     """
+    _arrows(axes, [(a, b) for a, b in zip(x, y, strict=True) if b > 0.0], label=label)
+    nothing = [a for a, b in zip(x, y, strict=True) if b == 0.0]
+    if nothing:
+        axes.plot(
+            nothing,
+            [axes.get_ylim()[0]] * len(nothing),
+            "o",
+            mfc="white",
+            clip_on=False,
+            zorder=5,
+            label="audited, no bound above 0",
+            **_LOOK,
+        )
+
+
+def _arrows(axes: Axes, points: Sequence[tuple[float, float]], *, label: str | None) -> None:
+    if not points:
+        return
+    x, y = zip(*points, strict=True)
     axes.errorbar(
         x,
         y,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
+from exactdp.accounting import validate
 from exactdp.accounting.audit import threshold
 from exactdp.accounting.audit.band import Band
 from exactdp.accounting.audit.result import AuditResult
@@ -19,7 +20,7 @@ from exactdp.accounting.printed import dirichlet as printed
 from exactdp.accounting.sampling import truncated
 from exactdp.accounting.threat import ThreatModel
 from exactdp.benchmarks.dirichlet_audit.claimed import Claimed
-from exactdp.benchmarks.dirichlet_audit.neighbours import neighbours
+from exactdp.benchmarks.dirichlet_audit.neighbours import Neighbours, neighbours
 from exactdp.benchmarks.dirichlet_audit.options import Options
 from exactdp.mechanisms import keys
 from exactdp.mechanisms.batches import Poisson
@@ -103,26 +104,40 @@ class Audited:
         }
 
 
-def audit(scaling: float, *, options: Options) -> Audited:
-    """Trains on both data sets and bounds epsilon of what is released.
+def prepare(scalings: Sequence[float], options: Options) -> Callable[[], list[Audited]]:
+    """Checks all that an audit needs; what is returned carries it out, at one scaling after the other.
 
-    The coins and draws of each scaling come from the same seed. Every bound holds with its confidence by
-    itself; no statement is made about several together.
+    It trains on both data sets and bounds epsilon of what is released. The coins and draws of each scaling
+    come from the same seed. Every bound holds with its confidence by itself; no statement is made about
+    several together.
 
     Args:
-      scaling: r > 0.
+      scalings: r > 0.
       options: all else.
 
     Raises:
       ValueError: a value is out of range, or the data set has no feature to use.
     """
-    start = time.perf_counter()
+    data.require_known(options.dataset)
+    for scaling in scalings:
+        validate.positive("scaling", scaling)
     dataset = data.load(options.dataset)
     pair = neighbours(dataset, records=options.records)
-    task = _task(scaling, options, dataset)
-    rate = options.effective_learning_rate / printed.kappa(
-        scaling, offset=options.offset, true_class_probability=_TYPICAL
+    cases = [(scaling, _rate(scaling, options), _task(scaling, options, dataset)) for scaling in scalings]
+    return lambda: [_audit(*case, pair, dataset, options) for case in cases]
+
+
+def _rate(scaling: float, options: Options) -> float:
+    return released_weights.require_rate(
+        options.effective_learning_rate
+        / printed.kappa(scaling, offset=options.offset, true_class_probability=_TYPICAL)
     )
+
+
+def _audit(
+    scaling: float, rate: float, task: Task, pair: Neighbours, dataset: Dataset, options: Options
+) -> Audited:
+    start = time.perf_counter()
     claims = options.claims(scaling)
     read = released_weights.reader(options.model, feature=pair.feature)
     inside, models = _runs(task, pair.present, read, rate, options, runs=options.runs_in, side=1)

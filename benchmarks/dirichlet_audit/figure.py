@@ -44,11 +44,11 @@ def draw(path: Path) -> list[Path]:
                 zorder=4,
                 label="Table 7",
             )
-        _audited(axes, [row for row in rows if row["series"] == "audited"], float(str(header["confidence"])))
         axes.set_xscale("log")
         axes.set_yscale("log")
         top = max(_finite(row) for row in rows)
         axes.set_ylim(_LOWEST, 3.0 * top)
+        _audited(axes, [row for row in rows if row["series"] == "audited"], float(str(header["confidence"])))
         axes.set_xlabel("scaling $r$")
         axes.set_ylabel(r"$\varepsilon$ at $\delta$ = " + f"{header['delta']:g}")
         axes.grid(linewidth=0.3, color="#e6e6e6")

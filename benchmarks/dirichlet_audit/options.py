@@ -10,7 +10,8 @@ from exactdp.benchmarks.dirichlet_audit.claimed import Claimed, claimed
 from exactdp.train.attacks import released_weights
 
 _IN_SHARE = 8
-_LEAST_TRIALS = 2 * _IN_SHARE
+_LEAST_TRIALS, _MOST_TRIALS = 2 * _IN_SHARE, 10**8
+_MOST_STEPS = 10**7
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,13 +21,13 @@ class Options:
     Attributes:
       offset: alpha > 0.
       sampling_probability: q in (0, 1].
-      num_steps: T >= 1.
+      num_steps: T, from 1 to 1e7.
       delta: in (0, 1).
       dataset: whose first records are trained on.
       records: how many of them, >= 1.
       model: one with a dense first layer.
       effective_learning_rate: gamma kappa at true-class probability 0.9, > 0; gamma is it over kappa.
-      trials: runs in all, >= 16; one in eight with the feature.
+      trials: runs in all, from 16 to 1e8; one in eight with the feature.
       confidence: of each bound, in (0, 1).
       seed: of the runs; None for another one each time.
 
@@ -50,12 +51,12 @@ class Options:
         validate.positive("offset", self.offset)
         if validate.probability("sampling_probability", self.sampling_probability) == 0.0:
             raise ValueError("sampling_probability must be > 0, got 0")
-        validate.count("num_steps", self.num_steps, minimum=1)
+        validate.count("num_steps", self.num_steps, minimum=1, maximum=_MOST_STEPS)
         validate.open_probability("delta", self.delta)
         validate.count("records", self.records, minimum=1)
         validate.one_of("model", self.model, released_weights.MODELS)
         validate.positive("effective_learning_rate", self.effective_learning_rate)
-        validate.count("trials", self.trials, minimum=_LEAST_TRIALS)
+        validate.count("trials", self.trials, minimum=_LEAST_TRIALS, maximum=_MOST_TRIALS)
         validate.open_probability("confidence", self.confidence)
         if self.seed is not None:
             validate.count("seed", self.seed)

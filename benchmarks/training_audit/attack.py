@@ -31,7 +31,7 @@ class Claim:
     """An epsilon that somebody may read off for the audited release.
 
     Attributes:
-      kind: "printed" or "exact".
+      kind: "repaired" (printed, with one defect mended) or "exact".
       epsilon: at the audit's delta.
       threat_model: what the claim is about.
     """

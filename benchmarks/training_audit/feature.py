@@ -34,7 +34,7 @@ _MARK = 20.0
 _TOLERANCE = 1e-4
 _EXACT, _EXACT_SINGLE = "exact, two batches", "exact, one batch"
 _RUNGS: Mapping[str, tuple[str, Callable[[Setting], Rung]]] = {
-    "Theorem 5, noise on the sum": ("printed", ladder.shift),
+    "Theorem 5, shift tau/m": ("repaired", ladder.shift),
     _EXACT: ("exact", ladder.replacement),
     _EXACT_SINGLE: ("exact", ladder.naive_replacement),
 }

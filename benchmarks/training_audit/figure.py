@@ -22,7 +22,7 @@ def draw(path: Path) -> list[Path]:
     """Draws `path` into a PDF and a PNG beside it; returns their paths.
 
     A line for each audited bound, with an arrow to where its interval goes on; claims as vertical lines, the
-    printed ones dashed, the exact ones as bands.
+    the repaired ones dashed, the exact ones as bands.
     """
     header, rows = store.read_csv(path)
     audited = [row for row in rows if row["kind"] == "audited"]
@@ -35,13 +35,13 @@ def draw(path: Path) -> list[Path]:
         axes = figure.subplots()
         exact = iter(_COLOURS)
         for row in claims:
-            printed = row["kind"] == "printed"
-            colour = style.VERMILLION if printed else next(exact)
+            repaired = row["kind"] == "repaired"
+            colour = style.VERMILLION if repaired else next(exact)
             low, high = float(row["lower"]), float(row["upper"])
-            if not printed:
+            if not repaired:
                 axes.axvspan(low, high, color=colour, alpha=0.35, linewidth=0)
-            label = f"arXiv {header['source']}, {row['name']}" if printed else row["name"]
-            axes.axvline(high, color=colour, linestyle="--" if printed else "-", label=label)
+            label = f"arXiv {header['source']}, {row['name']}" if repaired else row["name"]
+            axes.axvline(high, color=colour, linestyle="--" if repaired else "-", label=label)
         for place, row in enumerate(audited):
             low = float(row["lower"])
             axes.annotate(

@@ -43,8 +43,7 @@ class Options:
         validate.positive("noise_multiplier", self.noise_multiplier)
         if validate.probability("sampling_probability", self.sampling_probability) == 0.0:
             raise ValueError("sampling_probability must be > 0, got 0")
-        if validate.count("num_steps", self.num_steps, minimum=1) > _MOST_STEPS:
-            raise ValueError(f"num_steps must be at most {_MOST_STEPS:g}, got {self.num_steps:g}")
+        validate.count("num_steps", self.num_steps, minimum=1, maximum=_MOST_STEPS)
         validate.open_probability("delta", self.delta)
         validate.count("trials", self.trials, minimum=_LEAST_CANARIES)
         validate.open_probability("confidence", self.confidence)

@@ -11,7 +11,7 @@ from exactdp.benchmarks.training_audit.audit import Audited
 from exactdp.benchmarks.training_audit.options import Options
 
 COLUMNS = ("kind", "name", "lower", "upper")
-"""`kind` is printed, exact or audited; an audited bound has no upper end."""
+"""`kind` is repaired, exact or audited; an audited bound has no upper end."""
 
 
 def lines(found: Audited, options: Options) -> str:

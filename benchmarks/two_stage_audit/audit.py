@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
+from exactdp.accounting.ladder.two_stage_setting import Setting
 from exactdp.benchmarks.two_stage_audit import claims, coupling, leak, neighbours
 from exactdp.benchmarks.two_stage_audit.claims import EXACT, PRINTED, Claims
 from exactdp.benchmarks.two_stage_audit.coupling import Coupled
 from exactdp.benchmarks.two_stage_audit.leak import Reading
+from exactdp.benchmarks.two_stage_audit.neighbours import Neighbours
 from exactdp.benchmarks.two_stage_audit.options import Options
 from exactdp.benchmarks.two_stage_audit.short_and_long import OURS, RELEASED
 from exactdp.mechanisms import keys
 from exactdp.mechanisms.audit.check import Verdict
 from exactdp.train.tables import csv_file
+from exactdp.train.tables.budget import Budget
 from exactdp.train.two_stage.inputs import FEWEST_ROWS
 
 RATIOS = (30, 300)
@@ -110,8 +113,8 @@ class Audited:
         }
 
 
-def audit(options: Options) -> Audited:
-    """Attacks what the options name.
+def prepare(options: Options) -> Callable[[], Audited]:
+    """Checks all that an audit needs; what is returned attacks what the options name.
 
     Every bound holds with its confidence by itself; no statement is made about several together.
 
@@ -119,15 +122,21 @@ def audit(options: Options) -> Audited:
       ValueError: a value is out of range, or the table cannot be used; no message holds a cell of it.
       ArithmeticError: a claim could not be certified.
     """
-    start = time.perf_counter()
     raw, label = neighbours.made_up() if options.csv is None else (csv_file.read(options.csv), options.label)
-    if raw.num_rows < FEWEST_ROWS or options.rows < FEWEST_ROWS:
-        raise ValueError(f"rows must be at least {FEWEST_ROWS}, got {min(raw.num_rows, options.rows)}")
+    if raw.num_rows < FEWEST_ROWS:
+        raise ValueError(f"csv must have at least {FEWEST_ROWS} rows, got {raw.num_rows} in {options.csv}")
     pair = neighbours.neighbours(raw, label=label, rows=options.rows)
     claimed, budget = claims.of_table(
         options, num_rows=pair.absent.num_rows, num_columns=len(pair.absent.names)
     )
     setting, stage_2 = claims.of_adult(options)
+    return lambda: _audit(options, pair, claimed, budget, setting, stage_2)
+
+
+def _audit(
+    options: Options, pair: Neighbours, claimed: Claims, budget: Budget, setting: Setting, stage_2: Claims
+) -> Audited:
+    start = time.perf_counter()
     seeds = np.random.SeedSequence(options.seed).spawn(2 + len(RATIOS) + 1)
     key = jax.random.fold_in(keys.run_key(options.seed), 0)
     readings: dict[str, Sequence[Reading]] = {}

@@ -7,11 +7,12 @@ from pathlib import Path
 
 from exactdp.accounting import validate
 from exactdp.accounting.printed import two_stage as printed
+from exactdp.train.two_stage.inputs import FEWEST_ROWS
 from exactdp.train.two_stage.settings import TwoStageSettings
 
 MODES = ("both", "as_published", "repaired")
 _IN_SHARE = 8
-_LEAST_TRIALS = 2 * _IN_SHARE
+_LEAST_TRIALS, _MOST_TRIALS, _MOST_DRAWS = 2 * _IN_SHARE, 10**7, 10**9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,14 +22,14 @@ class Options:
     Attributes:
       csv: a table; None for one that is made up.
       label: its label's column; None for none. Of the made-up table it is income.
-      rows: how many of its first rows are used, >= 1; a public number.
+      rows: how many of its first rows are used, >= 4; a public number.
       mode: one of `MODES`: what is attacked.
       epsilon: the target: stage 2's as published, of everything as repaired; in (0, 1000].
       delta: in (0, 1).
-      trials: runs of each attack, >= 16.
-      draws: noisy sums of a single step, half of them with the long row, >= 16.
+      trials: runs of each attack, from 16 to 1e7.
+      draws: noisy sums of a single step, half of them with the long row, from 16 to 1e9.
       first_steps: noisy sums of a first step with sampling, a quarter of them with the long row in the
-        table, >= 16.
+        table, from 16 to 1e9.
       confidence: of each bound, in (0, 1).
       seed: of all that is not the statistics' noise, which is the operating system's; None for another one
         each time.
@@ -52,12 +53,12 @@ class Options:
     def __post_init__(self) -> None:
         if self.label is not None and self.csv is None:
             raise ValueError(f"label must be left out without csv, got {self.label!r}")
-        validate.count("rows", self.rows, minimum=1)
+        validate.count("rows", self.rows, minimum=FEWEST_ROWS)
         validate.one_of("mode", self.mode, MODES)
         self.settings(as_published=True)
-        validate.count("trials", self.trials, minimum=_LEAST_TRIALS)
-        validate.count("draws", self.draws, minimum=_LEAST_TRIALS)
-        validate.count("first_steps", self.first_steps, minimum=_LEAST_TRIALS)
+        validate.count("trials", self.trials, minimum=_LEAST_TRIALS, maximum=_MOST_TRIALS)
+        validate.count("draws", self.draws, minimum=_LEAST_TRIALS, maximum=_MOST_DRAWS)
+        validate.count("first_steps", self.first_steps, minimum=_LEAST_TRIALS, maximum=_MOST_DRAWS)
         validate.open_probability("confidence", self.confidence)
         if self.seed is not None:
             validate.count("seed", self.seed)

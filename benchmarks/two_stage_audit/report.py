@@ -123,7 +123,7 @@ def _claimed(claims: Claims) -> list[list[object]]:
 
 
 def _claims(claims: Claims) -> str:
-    return ", ".join(f"{name} {_shown(value)}" for name, value in claims.values.items())
+    return "; ".join(f"{name}: {_shown(value)}" for name, value in claims.values.items())
 
 
 def _shown(value: Value) -> str:

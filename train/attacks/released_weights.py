@@ -71,6 +71,17 @@ def reader(model: str, *, feature: int) -> Read:
     return read
 
 
+def require_rate(learning_rate: float) -> float:
+    """The learning rate when it is one that runs are made with.
+
+    Raises:
+      ValueError: it is not positive, or above 1e30.
+    """
+    if validate.positive("learning_rate", learning_rate) > _LARGEST_RATE:
+        raise ValueError(f"learning_rate must be at most {_LARGEST_RATE:g}, got {learning_rate}")
+    return learning_rate
+
+
 def run_many(
     task: Task,
     records: Records,
@@ -107,8 +118,7 @@ def run_many(
     keys.require_key(key)
     steps = validate.count("num_steps", num_steps, minimum=1)
     count = validate.count("runs", runs, minimum=1)
-    if validate.positive("learning_rate", learning_rate) > _LARGEST_RATE:
-        raise ValueError(f"learning_rate must be at most {_LARGEST_RATE:g}, got {learning_rate}")
+    require_rate(learning_rate)
     size = min(validate.count("chunk", chunk, minimum=1), count)
     run_keys = jax.random.split(key, -(-count // size) * size)
     programs = _programs(task, read, Optimiser(learning_rate=learning_rate), steps)

@@ -74,16 +74,42 @@ def test_bad_files(tmp_path: pathlib.Path) -> None:
         ("{", "audit must be a JSON file"),
         ("[1]", "audit must be a JSON object"),
         ("{}", "an audit result must have the fields epsilon_lower"),
-        (json.dumps(record | {"threat_model": "x"}), "fields of the right kind"),
-        (json.dumps(record | {"threat_model": {"adjacency": "add_remove"}}), "fields of the right kind"),
+        (json.dumps(record | {"threat_model": "x"}), "threat_model must have the fields adjacency, coins"),
+        (json.dumps(record | {"threat_model": {"adjacency": "add_remove"}}), "threat_model must have the fi"),
+        (json.dumps(record | {"threat_model": MODEL.as_dict() | {"released": 3}}), "released must be a text"),
+        (json.dumps(record | {"threat_model": MODEL.as_dict() | {"coins": []}}), "coins must be one of"),
         (json.dumps(record | {"confidence": "high"}), "confidence must be a real number"),
-        (json.dumps(record | {"tradeoff": 3}), "fields of the right kind"),
-        (json.dumps(record | {"parameters": 3}), "fields of the right kind"),
+        (json.dumps(record | {"tradeoff": 3}), "tradeoff must be a list of pairs"),
+        (json.dumps(record | {"tradeoff": [[0.1, 0.2, 0.3]]}), "tradeoff must be a list of pairs"),
+        (json.dumps(record | {"tradeoff": [[0.1, "x"]]}), "tradeoff must be a real number"),
+        (json.dumps(record | {"parameters": 3}), "parameters must be an object of numbers"),
+        (
+            json.dumps(record | {"parameters": {"num_steps": "50"}}),
+            r"parameters\['num_steps'\] must be a num",
+        ),
+        (
+            json.dumps(record | {"parameters": {"num_steps": [50]}}),
+            r"parameters\['num_steps'\] must be a num",
+        ),
+        (json.dumps(record | {"method": None}), "method must be a text"),
     ]
     for text, message in cases:
         path.write_text(text)
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=message) as found:
             AuditResult.load(path)
+        # The file is named once, and nothing speaks of Python's types.
+        assert str(found.value).count(str(path)) == 1
+        assert not any(word in str(found.value) for word in ("NoneType", "argument", "object is not"))
+
+
+def test_a_file_that_cannot_be_read_is_bad_input(tmp_path: pathlib.Path) -> None:
+    for path in (tmp_path / "none.json", tmp_path):
+        with pytest.raises(ValueError, match="audit must be a file that can be read"):
+            AuditResult.load(path)
+    path = tmp_path / "bytes.json"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="audit must be a JSON file"):
+        AuditResult.load(path)
 
 
 def test_files_without_parameters_are_read() -> None:
@@ -139,7 +165,7 @@ def test_a_ladder_at_other_parameters_is_refused() -> None:
     assert known.placed(ladder(), delta=1e-5, parameters=same)[1].epsilon == Interval(
         1.25, math.inf, "by hand"
     )
-    with pytest.raises(ValueError, match="parameters of the audit must be the ladder's, got scaling = 0.235"):
+    with pytest.raises(ValueError, match="must be the ladder's, got scaling = 0.235 beside 1"):
         known.placed(ladder(), delta=1e-5, parameters=same | {"scaling": 1.0})
     make().placed(ladder(), delta=1e-5, parameters=same)
 

@@ -14,7 +14,7 @@ pytest.importorskip("jax")
 from exactdp.accounting.audit.result import AuditResult
 from exactdp.accounting.ladder.dirichlet_setting import CELL, REPLACE_WEIGHTS
 from exactdp.benchmarks.cli import main
-from exactdp.benchmarks.curves import store
+from exactdp.benchmarks.curves import marks, store, style
 from exactdp.benchmarks.dirichlet_audit import audit, report
 from exactdp.benchmarks.dirichlet_audit.claimed import claimed
 from exactdp.benchmarks.dirichlet_audit.options import Options
@@ -81,14 +81,16 @@ def test_json_files_and_ladder(
 
 
 def test_text(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def made(scaling: float, *, options: Options) -> audit.Audited:
+    def made(scaling: float, options: Options) -> audit.Audited:
         claims = claimed(
             scaling, offset=options.offset, sampling_probability=0.005, num_steps=20_000, delta=options.delta
         )
         w, b, u = (AuditResult(eps, 0.95, 1e-5, 1000, "by hand", REPLACE_WEIGHTS) for eps in (5.5, 5.0, 6.0))
         return audit.Audited(scaling, 13.0, w, b, u, 1, 2, 0.75, claims, 3.0)
 
-    monkeypatch.setattr(audit, "audit", made)
+    monkeypatch.setattr(
+        audit, "prepare", lambda scalings, options: lambda: [made(one, options) for one in scalings]
+    )
     status, out, _ = run(capsys, "audit", "dirichlet")
     lines = out.splitlines()
     assert status == 0 and lines[0].endswith("of 20000 steps at delta = 1e-05")
@@ -130,18 +132,34 @@ def test_claims_are_the_ladders() -> None:
         (("--sampling_probability", "0"), "sampling_probability must be > 0, got 0"),
         (("--sampling_probability", "1e-10"), "sampling_probability must be 0 or at least 2^-32"),
         (("--num_steps", "0"), "num_steps must be a whole number >= 1, got 0"),
+        (("--num_steps", "1e9"), "num_steps must be at most 1e+07, got 1e+09"),
         (("--delta", "1"), "delta must be in (0, 1), got 1"),
         (("--records", "0"), "records must be a whole number >= 1, got 0"),
         (("--records", "5000"), "records must be at most 1442, those of digits, got 5000"),
         (("--dataset", "nope"), "dataset must be one of"),
         (("--model", "cnn"), "model must be one of linear, mlp, got 'cnn'"),
+        (("--records", "1e6"), "records must be at most 1442, those of digits, got 1000000"),
         (("--trials", "15"), "trials must be a whole number >= 16, got 15"),
+        (("--trials", "1e15"), "trials must be at most 1e+08, got 1e+15"),
         (("--confidence", "0"), "confidence must be in (0, 1), got 0"),
         (("--effective_learning_rate", "0"), "effective_learning_rate must be finite and > 0, got 0"),
         (("--effective_learning_rate", "1e300"), "learning_rate must be at most 1e+30"),
         (("--seed", "-1"), "seed must be a whole number >= 0, got -1"),
     ],
 )
-def test_refused(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str) -> None:
-    status, out, err = run(capsys, "audit", "dirichlet", *words)
+def test_refused_before_a_folder_is_made(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, words: tuple[str, ...], message: str
+) -> None:
+    folder = tmp_path / "made"
+    status, out, err = run(capsys, "audit", "dirichlet", *words, "--out", str(folder))
     assert status == 2 and out == "" and message in err
+    assert not folder.exists()
+
+
+def test_a_bound_of_zero_is_seen(tmp_path: Path) -> None:
+    axes = style.new_figure(style.COLUMN, 2.0).subplots()
+    axes.set_yscale("log")
+    axes.set_ylim(1e-3, 10.0)
+    marks.lower_bounds(axes, [0.1, 0.2], [0.0, 2.0], label="audited")
+    hollow = [line for line in axes.get_lines() if line.get_label() == "audited, no bound above 0"]
+    assert [line.get_xydata().tolist() for line in hollow] == [[[0.1, 1e-3]]]

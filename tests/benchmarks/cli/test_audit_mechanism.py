@@ -80,6 +80,7 @@ def test_bad_key() -> None:
     [
         (("--name", "nothing"), "name must be one of gaussian, "),
         (("--trials", "100"), "trials must be a whole number >= 8000, got 100"),
+        (("--trials", "1e15"), "trials must be at most 1e+09, got 1e+15"),
         (("--seed", "-1"), "seed must be a whole number >= 0, got -1"),
         (("--delta", "0"), "delta must be in (0, 1), got 0"),
         (("--confidence", "1"), "confidence must be in (0, 1), got 1"),

@@ -148,17 +148,32 @@ def test_repaired_alone_and_refuted(
         (("--label", "income"), "label must be left out without csv, got 'income'"),
         (("--csv", "none.csv"), "CSV must be a file, none.csv is none"),
         (("--mode", "all"), "mode must be one of"),
-        (("--rows", "3"), "rows must be at least 4, got 3"),
+        (("--rows", "3"), "rows must be a whole number >= 4, got 3"),
+        (("--csv", "short.csv"), "csv must have at least 4 rows, got 2 in short.csv"),
+        (("--csv", "good.csv", "--label", "b"), "label must be"),
         (("--epsilon", "0"), "epsilon must be finite and > 0, got 0"),
         (("--epsilon", "1001"), "epsilon must be at most 1000, got 1001"),
         (("--delta", "1"), "delta must be in (0, 1), got 1"),
         (("--trials", "15"), "trials must be a whole number >= 16, got 15"),
+        (("--trials", "1e15"), "trials must be at most 1e+07, got 1e+15"),
+        (("--draws", "1e15"), "draws must be at most 1e+09, got 1e+15"),
+        (("--first_steps", "1e15"), "first_steps must be at most 1e+09, got 1e+15"),
         (("--draws", "15"), "draws must be a whole number >= 16, got 15"),
         (("--first_steps", "15"), "first_steps must be a whole number >= 16, got 15"),
         (("--confidence", "1"), "confidence must be in (0, 1), got 1"),
         (("--seed", "-1"), "seed must be a whole number >= 0, got -1"),
     ],
 )
-def test_refused(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str) -> None:
-    status, out, err = run(capsys, "audit", "two_stage", *words)
+def test_refused_before_a_folder_is_made(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("short.csv").write_text("a\n1\n2\n", encoding="utf-8")
+    Path("good.csv").write_text("a\n" + "1\n2\n" * 4, encoding="utf-8")
+    status, out, err = run(capsys, "audit", "two_stage", *words, "--out", "made")
     assert status == 2 and out == "" and message in err
+    assert not Path("made").exists()

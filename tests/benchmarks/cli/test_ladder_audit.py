@@ -39,4 +39,5 @@ def test_ladder_with_an_audit(tmp_path: pathlib.Path, capsys: pytest.CaptureFixt
     make(dirichlet.REPLACE_WEIGHTS, delta=1e-9).save(path)
     assert run(*command) == 2
     assert "delta must be at most the audit's" in capsys.readouterr().err
-    assert run("ladder", "dirichlet", "--audit", str(tmp_path / "none.json")) == 1
+    assert run("ladder", "dirichlet", "--audit", str(tmp_path / "none.json")) == 2
+    assert "audit must be a file that can be read" in capsys.readouterr().err

@@ -204,9 +204,9 @@ def test_the_command_refuses_before_any_work(
 def test_no_results_are_refused(tmp_path: Path, calls: Calls) -> None:
     path = tmp_path / "weights.json"
     path.write_text("{}")
-    with pytest.raises(ValueError, match="audit must be a stored audit result, got .*weights.json"):
+    with pytest.raises(ValueError, match="audit must be a stored audit result, got [^:]*weights.json: an au"):
         read(path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ValueError, match="audit must be a file that can be read"):
         read(tmp_path / "none.json")
 
 

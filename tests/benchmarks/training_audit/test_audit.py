@@ -75,7 +75,7 @@ def test_one_batch_exceeds_what_two_batches_may_claim() -> None:
     single = audit.many_runs(feature.many_runs(options, batches="single"), options)
     assert single.attack.certified == "exact, one batch" and not single.refuted
     assert set(single.attack.exceeded(single.result.epsilon_lower)) == {
-        "Theorem 5, noise on the sum",
+        "Theorem 5, shift tau/m",
         "exact, two batches",
     }
     assert single.result.threat_model == feature_setting.REPLACE_VISIBLE
