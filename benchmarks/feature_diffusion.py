@@ -241,6 +241,7 @@ def draw(path: Path) -> list[Path]:
             axes.set_ylabel(label)
             if measure == "distance":
                 axes.set_yscale("log")
+                style.log_ticks(axes.yaxis)
         images = next(row["num_images"] for row in rows if row["num_images"])
         note = (
             f"{images} generated images against {images} test images; bars and bands: one standard deviation "
