@@ -3,8 +3,8 @@
 A mechanism that is accounted for as a composition C(s), s its noise multiplier, has a privacy profile
 delta_s(epsilon), which falls with s. Taking it for granted that the profile is delta_s for *some* s, every s
 whose profile lies below a point of the band anywhere is refuted, and epsilon is at least that of the least
-noise that is refuted. Noise is searched for down to half of what is claimed: beyond, the claim is refuted,
-and by how much is left open.
+noise that is refuted. Noise is searched for down to an eighth of what is claimed: beyond, the claim is
+refuted, and by how much is left open.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ ASSUMPTION = (
     "in doubt"
 )
 
-_WIDEST, _LOWEST = 2.0**10, 2.0  # how far above and below the start noise is searched for, as factors
+_WIDEST, _LOWEST = 2.0**10, 8.0  # how far above and below the start noise is searched for, as factors
 _STRIDE = 1.25
 _PRECISION = 2e-3
 _POINTS = 4  # of a band, which are tried
 _EPSILONS = 16  # at which profiles are held against them
 _BEYOND = 1.5
+_TOLERANCE = 1e-3  # of the profiles, relative; their upper ends decide
 
 
 def result(
@@ -113,7 +114,9 @@ def _least_refuted(points: Rates, compositions: Callable[[float], Composition], 
         composition = compositions(noise)
         for direction in ("remove", "add"):
             told = least[direction] > 0.0
-            curve = prv.delta_curve(composition, epsilons=epsilons[told].tolist(), direction=direction)
+            curve = prv.delta_curve(
+                composition, epsilons=epsilons[told].tolist(), tolerance=_TOLERANCE, direction=direction
+            )
             if any(low > found.upper for low, found in zip(least[direction][told], curve, strict=True)):
                 return True
         return False

@@ -125,6 +125,7 @@ def delta(
     composition: Composition,
     *,
     epsilon: float,
+    tolerance: float | None = None,
     engine: Engine = "auto",
     direction: Direction = "worst",
 ) -> Interval:
@@ -133,6 +134,8 @@ def delta(
     Args:
       composition: (mechanism, count) tuples.
       epsilon: >= 0, finite.
+      tolerance: relative width of delta aimed at, > 0; the default is 1e-7 of a contour and 1e-5 of a
+        lattice. A wider interval may come back where an engine cannot reach it.
       engine: which engine answers; `"auto"` lets the router choose.
       direction: `"worst"` of both, or one alone.
 
@@ -140,27 +143,32 @@ def delta(
       ValueError: bad input.
       ArithmeticError: the chosen `engine` cannot certify this query.
     """
-    return delta_curve(composition, epsilons=[epsilon], engine=engine, direction=direction)[0]
+    return delta_curve(
+        composition, epsilons=[epsilon], tolerance=tolerance, engine=engine, direction=direction
+    )[0]
 
 
 def delta_curve(
     composition: Composition,
     *,
     epsilons: Sequence[float],
+    tolerance: float | None = None,
     engine: Engine = "auto",
     direction: Direction = "worst",
 ) -> list[Interval]:
-    """`delta` at each of `epsilons`, one contour serving as many of them as it is accurate for.
+    """`delta` at each of `epsilons`, one contour or lattice serving as many of them as it is accurate for.
 
     Raises:
       ValueError: bad input.
       ArithmeticError: the chosen `engine` cannot certify this query.
     """
     points = [validate.non_negative("epsilon", e) for e in epsilons]
-    _check(engine, None)
+    _check(engine, tolerance)
     worst = [Interval(0.0, 0.0, "closed form") for _ in points]
     for components in _components(composition, direction):
-        found = deltas.delta_curve_of(components, points, engine, floors=[w.lower for w in worst])
+        found = deltas.delta_curve_of(
+            components, points, engine, tolerance=tolerance, floors=[w.lower for w in worst]
+        )
         worst = [w if w.lower >= f.upper else w.maximum(f) for w, f in zip(worst, found, strict=True)]
     return worst
 

@@ -14,15 +14,29 @@ from exactdp.accounting.prv.saddle import Components, Curve
 
 _RELATIVE = 1e-7  # accuracy of delta aimed at
 _ENOUGH, _ENOUGH_SUMMED = 1e-5, 1e-2  # likewise, of a lattice; of two steps, where nothing else does better
+_LATTICE_FIRST = 1e-6  # tolerance from which on a lattice is tried before contours by layers
 _NOTHING = 1e-300  # a delta below this is not refined
 _FAR, _FARTHEST = -100.0, -700.0  # logs of the delta that the tails are laid for, at first and at most
 _SUM_SIZES, _LATTICE_SIZES, _LAYERED_SIZES = (12, 15, 18), (13, 17, 20), (12, 14, 16)
 
 
 def delta_curve_of(
-    components: Components, points: Sequence[float], engine: Engine, *, floors: Sequence[float]
+    components: Components,
+    points: Sequence[float],
+    engine: Engine,
+    *,
+    tolerance: float | None = None,
+    floors: Sequence[float],
 ) -> list[Interval]:
-    """delta at each of `points` in one direction; where it is certainly below the floor, only a bound."""
+    """delta at each of `points` in one direction; where it is certainly below the floor, only a bound.
+
+    Args:
+      components: laws of one direction with their counts.
+      points: epsilons, >= 0.
+      engine: which may answer.
+      tolerance: relative width aimed at, or None for an engine's own.
+      floors: of each point, a delta of the other direction.
+    """
     if not components:
         return [Interval(0.0, 0.0, "closed form") for _ in points]
     form = closed.find(components) if engine in ("auto", "closed form") else None
@@ -45,7 +59,8 @@ def delta_curve_of(
             results[e] = Interval(infinite * (1 - 1e-12), infinite * (1 + 1e-12) + rest, "closed form")
             continue
         if curve is not None:
-            found = _ends(curve, e, name, tolerance=_RELATIVE if name == "contour" else _ENOUGH)
+            enough = tolerance or (_RELATIVE if name == "contour" else _ENOUGH)
+            found = _ends(curve, e, name, tolerance=enough)
             if found is not None:
                 results[e] = found
                 continue
@@ -53,7 +68,7 @@ def delta_curve_of(
         if infinite + bound < floor_at[e]:
             results[e] = Interval(0.0, infinite + bound, "contour")
             continue
-        curve, results[e] = _at(components, e, engine, ordered[index:])
+        curve, results[e] = _at(components, e, engine, tolerance, ordered[index:])
         name = results[e].engine
     return [results[e] for e in points]
 
@@ -88,22 +103,28 @@ def _exp(x: float, *, upper: bool) -> float:
 
 
 def _at(
-    components: Components, e: float, engine: Engine, points: Sequence[float]
+    components: Components, e: float, engine: Engine, tolerance: float | None, points: Sequence[float]
 ) -> tuple[Curve | None, Interval]:
     """delta(e), and the curve that gave it if it may serve at the other `points` too."""
-    best = Interval(0.0, 1.0, "lattice")
+    best, enough = Interval(0.0, 1.0, "lattice"), tolerance or _ENOUGH
     curve: Curve | None = None
     if engine in ("auto", "lattice") and sum(n for _, n in components) == 2:
 
         def summed(log_delta: float, size: int) -> Curve:
             return nested.Nested(components, epsilon=e, log_delta=log_delta, cells=2**size)
 
-        curve, best = _refined(summed, e, best, _SUM_SIZES)
-        if best.width <= _ENOUGH_SUMMED * best.upper or best.upper < _NOTHING:
+        curve, best = _refined(summed, e, best, _SUM_SIZES, enough)
+        if best.width <= max(_ENOUGH_SUMMED, enough) * best.upper or best.upper < _NOTHING:
             return curve, best
     if engine in ("auto", "contour"):
         with contextlib.suppress(Unsuitable):
             return _by_contour(components, e, points)
+    lattice_first = engine == "auto" and tolerance is not None and tolerance >= _LATTICE_FIRST
+    if lattice_first:
+        curve, best = _by_tilted_lattice(components, e, best, enough)
+        if best.width <= enough * best.upper:
+            return curve, best
+    if engine in ("auto", "contour"):
         with contextlib.suppress(Unsuitable):
             by_layers = split.split(components, epsilon=e, log_delta=None, log_tolerance=LOG_TOLERANCE)
             found = _ends(by_layers, e, "contour", tolerance=_ENOUGH)
@@ -111,21 +132,29 @@ def _at(
                 return by_layers, found
         if engine == "contour":
             raise Unsuitable("no contour certifies this query")
-    at = lattice.Plan(components, log_delta=_FAR).saddle(epsilon=e)
-    plan = lattice.Plan(components, log_delta=min(at.log_delta, 0.0))
-
-    def tilted(_: float, size: int) -> Curve:
-        return plan.curve(order=at.order, epsilon=e, log_delta=at.log_delta, log2_size=size)
+    if not lattice_first:
+        curve, best = _by_tilted_lattice(components, e, best, enough)
 
     def layered(log_delta: float, size: int) -> Curve:
         return lattice.Plan(components, log_delta=log_delta).layered(
             epsilon=e, log_delta=log_delta, log2_size=size
         )
 
-    _, best = _refined(tilted, e, best, _LATTICE_SIZES, again=0)
-    if best.width > _ENOUGH * best.upper:
-        _, best = _refined(layered, e, best, _LAYERED_SIZES)
-    return None, best
+    if best.width > enough * best.upper:
+        curve, best = _refined(layered, e, best, _LAYERED_SIZES, enough)
+    return curve, best
+
+
+def _by_tilted_lattice(
+    components: Components, e: float, best: Interval, enough: float
+) -> tuple[Curve | None, Interval]:
+    at = lattice.Plan(components, log_delta=_FAR).saddle(epsilon=e)
+    plan = lattice.Plan(components, log_delta=min(at.log_delta, 0.0))
+
+    def tilted(_: float, size: int) -> Curve:
+        return plan.curve(order=at.order, epsilon=e, log_delta=at.log_delta, log2_size=size)
+
+    return _refined(tilted, e, best, _LATTICE_SIZES, enough, again=0)
 
 
 def _by_contour(components: Components, e: float, points: Sequence[float]) -> tuple[Curve, Interval]:
@@ -147,6 +176,7 @@ def _refined(
     e: float,
     best: Interval,
     sizes: Sequence[int],
+    enough: float,
     *,
     again: int = 3,
 ) -> tuple[Curve | None, Interval]:
@@ -167,6 +197,6 @@ def _refined(
                 break
             log_delta = max(2.0 * log_delta, _FARTHEST)  # the tails were laid for a larger delta
         log_delta = min(max(high - 1.0, _FARTHEST), -1.0)
-        if best.width <= _ENOUGH * best.upper:
+        if best.width <= enough * best.upper:
             break
     return curve, best

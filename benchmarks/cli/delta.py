@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the flags."""
     flags.add_setting(parser)
     flags.add(parser, "epsilon", required=True)
-    flags.add(parser, "accountant", "engine")
+    flags.add(parser, "accountant", "tolerance", "engine")
     flags.add_json(parser)
 
 
@@ -27,7 +27,7 @@ def execute(arguments: argparse.Namespace) -> tuple[str, int]:
     """Computes delta."""
     setting = flags.setting(arguments)
     epsilon = validate.non_negative("epsilon", arguments.epsilon)
-    options = accountants.options(arguments.accountant, None, arguments.engine, setting)
+    options = accountants.options(arguments.accountant, arguments.tolerance, arguments.engine, setting)
     accountants.load(options)
     start = time.perf_counter()
     answer = accountants.delta(setting, epsilon=epsilon, options=options)

@@ -59,7 +59,7 @@ FLAGS: Mapping[str, Flag] = {
         "prv",
         ACCOUNTANTS,
     ),
-    "tolerance": Flag("width of the interval to aim at"),
+    "tolerance": Flag("width of the interval to aim at; of delta, relative to it"),
     "engine": Flag("engine of the prv accountant (auto)", str, "auto", ENGINES),
 }
 _KINDS: Mapping[str, Callable[[str], Any]] = {"num_steps": number, "fpr": numbers}

@@ -52,7 +52,7 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Which accountant, how narrow (epsilon only), which engine; see `options`."""
+    """Which accountant, how narrow (absolute in epsilon, relative in delta), which engine; see `options`."""
 
     accountant: str = "prv"
     tolerance: float | None = None
@@ -111,7 +111,11 @@ def delta(setting: Setting, *, epsilon: float, options: Options) -> Answer:
     if options.accountant == "prv":
         from exactdp.accounting import prv
 
-        return _certified(prv.delta(setting.composition(), epsilon=epsilon, engine=options.engine))
+        return _certified(
+            prv.delta(
+                setting.composition(), epsilon=epsilon, tolerance=options.tolerance, engine=options.engine
+            )
+        )
     if options.accountant == "rdp":
         from exactdp.accounting import rdp
 

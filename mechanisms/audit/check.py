@@ -24,6 +24,7 @@ from exactdp.mechanisms import keys
 from exactdp.mechanisms.audit.target import Scores, Target
 
 _PILOT_SHARE = 8  # one draw in so many chooses the thresholds
+_TOLERANCE = 1e-3  # of the certified profile, relative; its upper ends decide
 _LEAST_TRIALS = 1000
 
 
@@ -130,7 +131,10 @@ def hold(
     grid = np.linspace(0.0, 1.2 * max(band.epsilon_lower(1e-9), 1.0), points).tolist()
     # Where the draws show no delta nothing can be refuted, and the accountant need not be asked.
     epsilons = [epsilon for epsilon in grid if band.delta_lower(epsilon) > 0.0] or grid[:1]
-    certified = [float(interval.upper) for interval in prv.delta_curve(composition, epsilons=epsilons)]
+    certified = [
+        float(interval.upper)
+        for interval in prv.delta_curve(composition, epsilons=epsilons, tolerance=_TOLERANCE)
+    ]
     found = [band.delta_lower(epsilon) for epsilon in epsilons]
     # Nearest by ratio: deltas span many magnitudes. Where nothing is found nothing is near.
     ratios = [

@@ -22,7 +22,7 @@ from exactdp.accounting.pairs.finite import Finite
 from exactdp.accounting.pairs.gaussian import Gaussian
 from exactdp.accounting.pairs.laplace import Laplace
 from exactdp.accounting.pairs.pure import PureDP
-from exactdp.accounting.prv import saddle
+from exactdp.accounting.prv import lattice, saddle
 from exactdp.accounting.sampling.hidden import PoissonHidden
 from exactdp.accounting.sampling.replace import PoissonReplaceGaussian
 from exactdp.accounting.sampling.visible import PoissonVisible
@@ -336,3 +336,43 @@ def test_steps_that_only_fail(failure: float, count: int) -> None:
     assert prv.delta(mixed, epsilon=1.0).upper >= float(truth)
     curve = tradeoff.curve(steps)
     assert curve.lower.fnr(0.1) == pytest.approx(max(0.9 - float(truth), 0.0), abs=1e-9)
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+@pytest.mark.parametrize(
+    "composition",
+    [
+        [(PoissonHidden(Gaussian(0.33), 0.3), 12)],  # a lattice answers
+        [(PoissonHidden(Gaussian(0.33), 0.3), 2)],  # two steps, summed
+        [(PoissonHidden(Gaussian(0.7), 0.3), 50)],  # a contour
+    ],
+)
+def test_a_tolerance_of_delta_widens_and_contains(composition: Any, direction: Any) -> None:
+    epsilons = [0.0, 1.0, 6.0, 12.0]
+    wide = prv.delta_curve(composition, epsilons=epsilons, tolerance=1e-2, direction=direction)
+    fine = prv.delta_curve(composition, epsilons=epsilons, tolerance=1e-5, direction=direction)
+    for rough, sharp in zip(wide, fine, strict=True):
+        assert rough.lower <= sharp.upper and sharp.lower <= rough.upper
+        assert rough.width <= 1e-2 * rough.upper
+        assert sharp.width <= max(1e-5, 1e-2 * (composition[0][1] == 2)) * sharp.upper
+
+
+def test_a_lattice_serves_the_points_around_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[float] = []
+    curve = lattice.Plan.curve
+
+    def counted(self: lattice.Plan, **named: Any) -> lattice.Lattice:
+        made.append(named["epsilon"])
+        return curve(self, **named)
+
+    monkeypatch.setattr(lattice.Plan, "curve", counted)
+    composition = [(PoissonHidden(Gaussian(0.33), 0.3), 12)]
+    points = [6.0, 6.2, 6.4, 6.6]
+    found = prv.delta_curve(composition, epsilons=points, tolerance=1e-3, direction="remove")
+    assert made == [6.0] and all(one.engine == "lattice" for one in found)
+    assert [one.lower for one in found] == sorted((one.lower for one in found), reverse=True)
+
+
+def test_tolerance_of_delta_is_checked() -> None:
+    with pytest.raises(ValueError, match="tolerance must be finite and > 0, got 0"):
+        prv.delta([(Gaussian(1.0), 1)], epsilon=1.0, tolerance=0.0)
