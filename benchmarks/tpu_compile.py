@@ -49,6 +49,7 @@ def measure(case: steps.Case, *, split: bool) -> dict[str, Any]:
         "dtype": "bfloat16" if case.bfloat16 else "float32",
         "parameters": "split" if split else "repeated",
         "capacity": case.capacity,
+        "accumulation": case.accumulation,
         "flops": cost.flops,
         "memory_traffic_bytes": cost.memory_traffic,
         "memory_bytes": cost.memory,
@@ -88,10 +89,10 @@ def main(argv: Sequence[str]) -> None:
         raise app.UsageError("libtpu must be installed to compile for a TPU: pip install 'jax[tpu]'")
     try:
         cases = [
-            steps.Case(method, model, given.capacity, given.records, not given.float32)
+            steps.Case(method, model, given.capacity, given.records, not given.float32, given.accumulation)
             for method in given.methods
             for model in given.models
-            if steps.fits(method, model)
+            if method in steps.methods(model) or method not in steps.METHODS
         ]
     except ValueError as error:
         raise app.UsageError(str(error)) from None
@@ -115,6 +116,7 @@ def run() -> None:
     flags.DEFINE_list("layouts", ["repeated", "split"], "Parameters repeated on each chip, or split.")
     flags.DEFINE_integer("capacity", 1024, "Records a step is computed for.", lower_bound=2)
     flags.DEFINE_integer("records", 50_000, "Records of the training set.", lower_bound=2)
+    flags.DEFINE_integer("accumulation", 1, "Parts that a batch is computed in.", lower_bound=1)
     flags.DEFINE_boolean("float32", False, "Compute in float32 instead of bfloat16.")
     flags.DEFINE_boolean("json", False, "Print one JSON object instead of the table.")
     app.run(main)

@@ -26,11 +26,14 @@ from exactdp.train import (
 from exactdp.train import state as states
 from exactdp.train import step as steps
 from exactdp.train.classification import Classification
+from exactdp.train.diffusion import Diffusion
 from exactdp.train.feature_settings import FeatureSettings
+from exactdp.train.generative import UNET
 from exactdp.train.gpt2 import config as configs
 from exactdp.train.gpt2 import model as gpt2
 from exactdp.train.gpt2.config import Config
 from exactdp.train.network import Network
+from exactdp.train.objective import Objective
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.tables import tokens
 from exactdp.train.task import Records, Task
@@ -43,6 +46,7 @@ MODELS: dict[str, tuple[int, ...]] = {
     "cnn": (28, 28, 1),
     "wrn-16-4": (32, 32, 3),
     "vit-tiny": (32, 32, 3),
+    "unet": (32, 32, 3),
     "gpt-tiny": (96,),
     "gpt2": (128,),
 }
@@ -55,6 +59,8 @@ LANGUAGE: dict[str, Config] = {
 """Models of a table's rows, with their sizes."""
 
 LANGUAGE_METHODS = ("nonprivate", "dpsgd")
+SUMMED = ("nonprivate", "dpsgd", "label_public", "feature")
+"""Methods that need no more than losses, whose batches can be computed in parts."""
 
 NUM_CLASSES = 10
 _CLIP_NORM, _NOISE_MULTIPLIER = 1.0, 1.0
@@ -73,6 +79,7 @@ class Case:
       capacity: records a step is computed for, >= 2; 4/5 of them are expected to be drawn.
       num_records: of the training set, >= capacity.
       bfloat16: whether the model computes in bfloat16.
+      accumulation: in how many parts a batch is computed, one after the other; > 1 for `SUMMED` alone.
 
     Raises:
       ValueError: an argument outside of what is said above.
@@ -83,14 +90,17 @@ class Case:
     capacity: int = 1024
     num_records: int = 50_000
     bfloat16: bool = True
+    accumulation: int = 1
 
     def __post_init__(self) -> None:
         validate.one_of("method", self.method, METHODS)
         validate.one_of("model", self.model, MODELS)
-        if not fits(self.method, self.model):
+        if self.method not in methods(self.model):
             raise ValueError(
-                f"method must be one of {', '.join(LANGUAGE_METHODS)} for {self.model}, got {self.method}"
+                f"method must be one of {', '.join(methods(self.model))} for {self.model}, got {self.method}"
             )
+        if validate.count("accumulation", self.accumulation, 1) > 1 and self.method not in SUMMED:
+            raise ValueError(f"accumulation must be 1 for {self.method}, got {self.accumulation}")
         validate.count("capacity", self.capacity, 2)
         validate.count("num_records", self.num_records, self.capacity)
 
@@ -98,30 +108,13 @@ class Case:
         """The method on the model, for a data set of `num_records` records."""
         expected = 0.8 * self.capacity
         sampler = Poisson(self.num_records, expected / self.num_records, self.capacity)
-        if self.model in LANGUAGE:
-            return self._of_rows(sampler, expected)
-        network = Network(self.model, MODELS[self.model], NUM_CLASSES, self.bfloat16)
+        if self.method not in SUMMED:
+            return self._of_classifier(sampler)
+        objective = self._objective()
+        common: dict[str, Any] = {"sampler": sampler, "accumulation": self.accumulation}
         if self.method == "nonprivate":
-            return nonprivate.task(
-                Classification(network), certificate=certificates.nonprivate(sampler=sampler), sampler=sampler
-            )
-        if self.method == "dirichlet":
-            certificate = certificates.dirichlet(
-                _SCALING, offset=_OFFSET, sampler=sampler, num_classes=NUM_CLASSES
-            )
-            return dirichlet.task(
-                network, certificate=certificate, sampler=sampler, scaling=_SCALING, offset=_OFFSET
-            )
-        if self.method == "gaussian_features":
-            return gaussian_features.task(
-                network,
-                certificate=certificates.gaussian_features(_NOISE_MULTIPLIER, sampler=sampler),
-                sampler=sampler,
-                noise_multiplier=_NOISE_MULTIPLIER,
-                clip_norm=_CLIP_NORM,
-            )
-        common: dict[str, Any] = {
-            "sampler": sampler,
+            return nonprivate.task(objective, certificate=certificates.nonprivate(sampler=sampler), **common)
+        common |= {
             "noise_multiplier": _NOISE_MULTIPLIER,
             "clip_norm": _CLIP_NORM,
             "expected_batch_size": expected,
@@ -129,51 +122,56 @@ class Case:
         if self.method == "feature":
             asked = FeatureSettings(_PUBLIC)
             public = parse(asked.public)
-            return feature.task(
-                Classification(network),
-                certificate=feature_certificate.feature(
-                    _NOISE_MULTIPLIER, sampler=sampler, public=public, asked=asked
-                ),
-                public=public,
-                asked=asked,
-                **common,
+            certificate = feature_certificate.feature(
+                _NOISE_MULTIPLIER, sampler=sampler, public=public, asked=asked
             )
+            return feature.task(objective, certificate=certificate, public=public, asked=asked, **common)
         certify = {"dpsgd": certificates.dpsgd, "label_public": certificates.label_public}[self.method]
         return dpsgd.task(
-            Classification(network),
-            certificate=certify(_NOISE_MULTIPLIER, sampler=sampler),
-            name=self.method,
-            **common,
+            objective, certificate=certify(_NOISE_MULTIPLIER, sampler=sampler), name=self.method, **common
         )
 
-    def _of_rows(self, sampler: Poisson, expected: float) -> Task:
-        """Stage 2 of a synthetic table, with the loss of its rows."""
+    def _network(self) -> Network:
+        return Network(self.model, MODELS[self.model], NUM_CLASSES, self.bfloat16)
+
+    def _of_classifier(self, sampler: Poisson) -> Task:
+        if self.method == "dirichlet":
+            certificate = certificates.dirichlet(
+                _SCALING, offset=_OFFSET, sampler=sampler, num_classes=NUM_CLASSES
+            )
+            return dirichlet.task(
+                self._network(), certificate=certificate, sampler=sampler, scaling=_SCALING, offset=_OFFSET
+            )
+        return gaussian_features.task(
+            self._network(),
+            certificate=certificates.gaussian_features(_NOISE_MULTIPLIER, sampler=sampler),
+            sampler=sampler,
+            noise_multiplier=_NOISE_MULTIPLIER,
+            clip_norm=_CLIP_NORM,
+        )
+
+    def _objective(self) -> Objective:
+        if self.model == UNET:
+            return Diffusion(MODELS[UNET], bfloat16=self.bfloat16)
+        if self.model not in LANGUAGE:
+            return Classification(self._network())
+        # Stage 2 of a synthetic table, with the loss of its rows.
         config, dtype = LANGUAGE[self.model], jnp.bfloat16 if self.bfloat16 else jnp.float32
         graph, _ = gpt2.abstract(config, dtype=dtype)
-        objective = RowObjective(
+        return RowObjective(
             MODELS[self.model][0],
             lambda key: gpt2.build(config, key=key, dtype=dtype)[1],
             lambda params, rows: gpt2.logits(graph, params, rows),
             functools.partial(tokens.classes, is_token=1, comma_token=2, end=0),
             value_weight=0.65,
         )
-        if self.method == "nonprivate":
-            return nonprivate.task(
-                objective, certificate=certificates.nonprivate(sampler=sampler), sampler=sampler
-            )
-        return dpsgd.task(
-            objective,
-            certificate=certificates.dpsgd(_NOISE_MULTIPLIER, sampler=sampler),
-            sampler=sampler,
-            noise_multiplier=_NOISE_MULTIPLIER,
-            clip_norm=_CLIP_NORM,
-            expected_batch_size=expected,
-        )
 
 
-def fits(method: str, model: str) -> bool:
-    """Whether there is a step of the method on the model: language models have two."""
-    return model not in LANGUAGE or method in LANGUAGE_METHODS
+def methods(model: str) -> tuple[str, ...]:
+    """The methods that a model is trained by: language models have two, diffusion models no classifier's."""
+    if model in LANGUAGE:
+        return LANGUAGE_METHODS
+    return SUMMED if model == UNET else METHODS
 
 
 def jitted(case: Case, *, layout: parallel.Layout) -> tuple[Any, tuple[Any, Any]]:

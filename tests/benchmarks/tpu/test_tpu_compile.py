@@ -27,6 +27,15 @@ def test_every_method_lowers_for_cuda(method: str) -> None:
     ]
 
 
+def test_parts_and_diffusion_lower_for_cuda() -> None:
+    for case in (
+        steps.Case("dpsgd", "mlp", 16, 64, accumulation=4),
+        steps.Case("feature", "unet", 4, 16, bfloat16=False),
+    ):
+        step, shapes = steps.jitted(case, layout=parallel.Layout())
+        assert export.export(step, platforms=["cuda"])(*shapes).platforms == ("cuda",)
+
+
 def test_roofline_is_the_slowest_part() -> None:
     chip = topology.Chip("made up", flops=10.0, memory_bandwidth=4.0, memory=8.0, link_bandwidth=2.0)
     cost = roofline.Cost(flops=20.0, memory_traffic=12.0, memory=3.0, collective=2.0, sent=3.0, kinds={})
@@ -50,8 +59,11 @@ def test_cost_of_a_product() -> None:
         ({"method": "dirichlet", "model": "gpt2"}, "method must be one of nonprivate, dpsgd for gpt2"),
         (
             {"model": "gpt"},
-            "model must be one of linear, mlp, cnn, wrn-16-4, vit-tiny, gpt-tiny, gpt2, got 'gpt'",
+            "model must be one of linear, mlp, cnn, wrn-16-4, vit-tiny, unet, gpt-tiny, gpt2, got 'gpt'",
         ),
+        ({"method": "dirichlet", "model": "unet"}, "method must be one of nonprivate, dpsgd, .* for unet"),
+        ({"accumulation": 0}, "accumulation must be a whole number >= 1, got 0"),
+        ({"method": "dirichlet", "accumulation": 2}, "accumulation must be 1 for dirichlet, got 2"),
         ({"capacity": 1}, "capacity must be a whole number >= 2, got 1"),
         ({"capacity": 64, "num_records": 63}, "num_records must be a whole number >= 64, got 63"),
     ],
@@ -65,6 +77,17 @@ def test_bad_cases(changes: dict[str, Any], message: str) -> None:
 def test_missing_libtpu_is_named() -> None:
     with pytest.raises(ValueError, match="libtpu must be installed"):
         topology.layout(split_parameters=False)
+
+
+@needs_libtpu
+@pytest.mark.slow
+@pytest.mark.parametrize("split", [False, True])
+def test_parts_compile_for_four_chips(split: bool) -> None:
+    whole, parts = (
+        tpu_compile.measure(steps.Case("dpsgd", "cnn", 256, 1024, accumulation=number), split=split)
+        for number in (1, 4)
+    )
+    assert parts["fits"] and parts["memory_bytes"] < whole["memory_bytes"]
 
 
 @needs_libtpu
