@@ -18,6 +18,7 @@ def _run(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
 
 
+@pytest.mark.slow
 def test_theorem11_end_to_end(tmp_path: Path) -> None:
     done = _run("dirichlet_theorem11", "--num_draws", "2000", "--out", str(tmp_path), "--json")
     assert done.returncode == 0, done.stderr

@@ -14,8 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-# Commands that take long, and those that stand for a form rather than for one command.
-SLOW = ("ladder", "check", "audit")
+# Commands that take long (but for README's), and those that stand for a form rather than for one command.
+SLOW = ("ladder", "check", "audit", "train", "psi-audit")
 FORM = re.compile(r"…|\.\.\.|[\[\]<>|]|\b(DIR|FILE|NAME)\b|exactdp curves|\bclaims\.toml")
 
 
@@ -24,10 +24,10 @@ def blocks(page: Path) -> list[tuple[str, str]]:
     return BLOCK.findall(page.read_text(encoding="utf-8"))
 
 
-def commands() -> list[str]:
+def commands(pages: list[Path]) -> list[str]:
     """Every command once, comments and line continuations removed."""
     found: dict[str, None] = {}
-    for page in PAGES:
+    for page in pages:
         if page.is_file():
             for language, text in blocks(page):
                 if language in ("", "bash", "console", "sh", "shell", "text"):
@@ -39,8 +39,10 @@ def commands() -> list[str]:
 
 
 def parameters() -> list[Any]:
+    first = commands([ROOT / "README.md"])
     return [
-        pytest.param(line, marks=pytest.mark.slow if line.split()[1] in SLOW else ()) for line in commands()
+        pytest.param(line, marks=pytest.mark.slow if line.split()[1] in SLOW and line not in first else ())
+        for line in commands(PAGES)
     ]
 
 
@@ -49,7 +51,7 @@ def python_pages() -> list[Path]:
 
 
 def test_there_is_something_to_run() -> None:
-    assert commands()
+    assert commands(PAGES)
     assert python_pages()
 
 
