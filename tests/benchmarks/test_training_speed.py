@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from exactdp.benchmarks import training_speed
-from exactdp.benchmarks.speed import models, turn_worker, turns
+from exactdp.benchmarks.speed import models, tied, turn_worker, turns
+from exactdp.train.tables import tokens
 
 FAKE = """
 import json, sys
@@ -121,9 +123,9 @@ def test_flat_products(axes: tuple[int, ...]):
     np.testing.assert_allclose(models.flat_dot(left, right, numbers), want, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["cnn", "gpt"])
+@pytest.mark.parametrize("name", ["cnn", "gpt", "gpt2"])
 def test_tuned_models_compute_the_same(name: str):
-    chosen = models.case(name, records=1)
+    chosen = tied.case(records=2) if name == tied.NAME else models.case(name, records=1)
     assert chosen.tuned_loss is not None
     want, got = (jax.jit(loss)(chosen.params, chosen.batch) for loss in (chosen.loss, chosen.tuned_loss))
     np.testing.assert_allclose(got, want, rtol=1e-5)
@@ -132,3 +134,13 @@ def test_tuned_models_compute_the_same(name: str):
 def test_unknown_model_is_refused():
     with pytest.raises(ValueError, match="cases must be of"):
         models.case("lstm")
+
+
+def test_rows_of_the_tied_model():
+    rows = np.asarray(tied.case(records=64).batch[0])
+    found = tokens.classes(jnp.asarray(rows), is_token=tied.IS, comma_token=tied.COMMA, end=tied.END)
+    lengths = (np.asarray(found) != tokens.PADDING).sum(1)
+    # The first end after the start counts as a token.
+    assert lengths.min() >= tied.SHORTEST + 1 and lengths.max() <= tied.LENGTH
+    for kind in (tokens.KEY, tokens.VALUE, tokens.OTHER):
+        assert (np.asarray(found) == kind).sum(1).min() >= 2 * (tied.SHORTEST // 6)

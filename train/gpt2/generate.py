@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from typing import NamedTuple
 
 import jax
@@ -23,6 +24,11 @@ from exactdp.train.gpt2.model import GPT2, Graph, Parameters
 _FIRST_LENGTH = 32
 # Up to this share of the vocabulary, logits of a state's candidates alone are cheaper than all.
 _FEW = 16
+# Rows at once for each core of a CPU, one such group after the other: keys and values of more push the
+# weights out of the core's cache. Other devices take all rows at once.
+_ROWS_PER_CORE = 16
+# Up to so many rows a CPU is faster at logits with the rows as columns: the table is then read as it lies.
+_FEW_ROWS = 64
 
 
 class _State(NamedTuple):
@@ -113,11 +119,65 @@ def generate(
         top_k=top_k,
         greedy=temperature == 0,
         widest=0 if automaton is None else automaton.widest,
+        at_once=_at_once(rows),
     )
 
 
-@functools.partial(jax.jit, static_argnames=("graph", "max_tokens", "end", "top_k", "greedy", "widest"))
+def _at_once(rows: int) -> int:
+    """How many rows are generated together."""
+    if jax.default_backend() != "cpu":
+        return rows
+    # Of the cores that this process may use, as XLA's own threads are.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    groups = -(-rows // (_ROWS_PER_CORE * cores))
+    return -(-rows // groups)
+
+
+_STATIC = ("graph", "max_tokens", "end", "top_k", "greedy", "widest", "at_once")
+
+
+@functools.partial(jax.jit, static_argnames=_STATIC)
 def _run(
+    graph: Graph,
+    params: Parameters,
+    prompts: Int[Array, "rows prompt"],
+    lengths: Int[Array, " rows"],
+    numbers: Int[Array, " rows"],
+    edges: Edges | None,
+    states: Int[Array, " rows"],
+    key: jax.Array,
+    temperature: Float[Array, ""],
+    top_p: Float[Array, ""] | None,
+    *,
+    max_tokens: int,
+    end: int,
+    top_k: int | None,
+    greedy: bool,
+    widest: int,
+    at_once: int,
+) -> Int[Array, "rows max_tokens"]:
+    def of(group: tuple[Array, Array, Array, Array]) -> Array:
+        prompts, lengths, numbers, states = group
+        return _together(
+            graph, params, prompts, lengths, numbers, edges, states, key, temperature, top_p,
+            max_tokens=max_tokens, end=end, top_k=top_k, greedy=greedy, widest=widest,
+        )  # fmt: skip
+
+    rows = prompts.shape[0]
+    if at_once == rows:
+        return of((prompts, lengths, numbers, states))
+    # The last group is filled up with the last row again, which ends when that one does.
+    missing = -rows % at_once
+
+    def grouped(x: Array) -> Array:
+        filled = jnp.pad(x, ((0, missing), *((0, 0),) * (x.ndim - 1)), mode="edge")
+        return jnp.reshape(filled, (-1, at_once, *x.shape[1:]))
+
+    texts = jax.lax.map(of, tuple(grouped(x) for x in (prompts, lengths, numbers, states)))
+    return jnp.reshape(texts, (-1, max_tokens))[:rows]
+
+
+def _together(
     graph: Graph,
     params: Parameters,
     prompts: Int[Array, "rows prompt"],
@@ -149,7 +209,7 @@ def _run(
     def drawn(features: Array, states: Array, uniform: Array) -> tuple[Array, Array]:
         """Tokens and the states they lead to."""
         if edges is None:
-            return choose(model.head(features), uniform), states
+            return choose(_logits(model, features), uniform), states
         if widest == 0:
             return jnp.full((rows,), end, jnp.int32), states
         tokens, targets, real = edges.candidates(states, widest=widest)
@@ -198,11 +258,21 @@ def _lengths(given: int, max_tokens: int) -> list[int]:
     return found
 
 
+def _logits(model: GPT2, features: Float[Array, "rows width"]) -> Float[Array, "rows vocabulary"]:
+    """As `model.head`, to rounding."""
+    if len(features) > _FEW_ROWS:
+        return model.head(features)
+    table = model.tokens.embedding[...].astype(features.dtype)
+    found = jnp.einsum("vd,bd->vb", table, features, preferred_element_type=jnp.float32)
+    # XLA would else turn the product back, as its transpose.
+    return jax.lax.optimization_barrier(found).T
+
+
 def _candidate_logits(
     model: GPT2, features: Float[Array, "rows width"], tokens: Int[Array, "rows widest"]
 ) -> Float[Array, "rows widest"]:
     if tokens.shape[1] * _FEW > model.config.vocabulary:
-        return jnp.take_along_axis(model.head(features), tokens, axis=1)
+        return jnp.take_along_axis(_logits(model, features), tokens, axis=1)
     table = model.tokens.embedding[...].astype(features.dtype)
     return jnp.einsum("bd,bwd->bw", features, table[tokens], preferred_element_type=jnp.float32)
 

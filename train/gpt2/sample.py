@@ -57,28 +57,28 @@ def _largest(
 ) -> Float[Array, "rows choices"]:
     """The fewest largest weights in [0, 1] whose sizes add up to `wanted`; 0 for the others.
 
-    Without sorting: bisection on the bits of a float, whose order is that of the numbers. It ends early where
-    the sizes are exactly as wanted for all rows, as numbers of choices soon are.
+    Without sorting: bisection on the bits of a float, whose order is that of the numbers. A row is done early
+    where its sizes are exactly as wanted, as numbers of choices soon are.
     """
     bits = jax.lax.bitcast_convert_type(weights, jnp.int32)
 
-    def going_on(state: tuple[Array, Array, Array]) -> Array:
-        low, high, exact = state
-        return jnp.any((high - low > 1) & ~exact)
+    def going_on(ends: tuple[Array, Array]) -> Array:
+        low, high = ends
+        return jnp.any(high - low > 1)
 
-    def halved(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        low, high, exact = state
-        middle = low + (high - low) // 2
-        total = jnp.sum(jnp.where(bits >= middle[:, None], sizes, 0.0), axis=1)
-        enough = (total >= wanted) & ~exact
-        low = jnp.where(enough, middle, low)
-        high = jnp.where(enough | exact, high, middle)
-        return low, high, exact | (total == wanted)
+    def halved(ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        # Twice, as asking whether to go on costs about as much.
+        for _ in range(2):
+            low, high = ends
+            middle = low + (high - low) // 2
+            total = jnp.sum(jnp.where(bits >= middle[:, None], sizes, 0.0), axis=1)
+            above = jnp.where(total == wanted, middle + 1, high)
+            ends = (jnp.where(total >= wanted, middle, low), jnp.where(total >= wanted, above, middle))
+        return ends
 
     # The least weight is as good a beginning as 0, and often spares a quarter of the steps.
     low = jnp.min(bits, axis=1)
-    ends = (low, jnp.full_like(low, _ONE + 1), jnp.zeros(low.shape, bool))
-    threshold = jax.lax.while_loop(going_on, halved, ends)[0]
+    threshold = jax.lax.while_loop(going_on, halved, (low, jnp.full_like(low, _ONE + 1)))[0]
     return jnp.where(bits >= threshold[:, None], weights, 0.0)
 
 

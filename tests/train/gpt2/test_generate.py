@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from typing import Any
 
 import jax
@@ -105,6 +106,37 @@ def test_a_row_is_drawn_as_if_alone() -> None:
     chosen = np.array([2, 0, 3])
     fewer = texts(prompts=PROMPTS[chosen], prompt_lengths=LENGTHS[chosen], numbers=chosen)
     np.testing.assert_array_equal(fewer, together[chosen])
+
+
+@pytest.mark.parametrize("settings", [{"top_k": 5}, {"automaton": True}])
+def test_groups_of_rows_are_drawn_as_all_at_once(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of the same name as the function, which hides the module as an attribute of its package.
+    module = sys.modules["exactdp.train.gpt2.generate"]
+    rows = 23
+    asked: dict[str, Any] = {
+        "prompts": np.tile(PROMPTS, (6, 1))[:rows],
+        "prompt_lengths": np.tile(LENGTHS, 6)[:rows],
+        **settings,
+    }
+    if "automaton" in settings:
+        choices = {token: 1 + token % 2 for token in range(1, 23)}
+        asked["automaton"] = with_edges({0: choices, 1: choices, 2: {3: 0, 7: 3}, 3: {}})
+        asked["states"] = np.arange(rows) % 4
+    monkeypatch.setattr(module, "_at_once", lambda rows: rows)
+    together = texts(**asked)
+    assert len(np.unique(together, axis=0)) > 15
+    # The last of the three groups is one row short.
+    monkeypatch.setattr(module, "_at_once", lambda rows: 8)
+    np.testing.assert_array_equal(texts(**asked), together)
+
+
+@pytest.mark.parametrize(("rows", "cores", "at_once"), [(1, 1, 1), (16, 1, 16), (17, 1, 9), (256, 2, 32)])
+def test_rows_at_once_on_a_cpu(rows: int, cores: int, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["exactdp.train.gpt2.generate"]
+    monkeypatch.setattr(module.os, "sched_getaffinity", lambda pid: set(range(cores)), raising=False)
+    assert module._at_once(rows) == at_once
 
 
 @pytest.mark.parametrize("settings", [{}, {"top_k": 5}, {"top_p": 0.8, "temperature": 6.0}])

@@ -59,6 +59,21 @@ def test_what_is_left_out(choices: int, top_k: int | None, top_p: float | None) 
     assert found[kept].sum() == 20_000
 
 
+@pytest.mark.parametrize("top_k", [1, 2, 50, 199])
+def test_exactly_the_largest_are_kept(top_k: int) -> None:
+    logits = np.random.default_rng(top_k).normal(size=(4, 200)).astype(np.float32) * 0.5
+    logits[1, 100:] = -np.inf
+    logits[2] *= 40
+    uniforms = (jnp.arange(20_000) + 0.5) / 20_000
+    for row in logits:
+        rows = jnp.broadcast_to(jnp.asarray(row), (20_000, 200))
+        found = np.unique(sample.choose(rows, uniforms, temperature=1.0, top_k=top_k))
+        # Those that are likely enough that the grid of uniform numbers cannot miss them.
+        largest = np.argsort(-row)[:top_k]
+        likely = largest[np.exp(row[largest] - row.max()) > 0.03]
+        assert set(likely) <= set(found) <= set(largest)
+
+
 def test_equals_are_kept_together() -> None:
     found = drawn(np.array([0.0, 1.0, 1.0, 1.0, -2.0]), 1000, temperature=1.0, top_k=2)
     assert (found > 0).tolist() == [False, True, True, True, False]
