@@ -6,8 +6,7 @@ Algorithm 1 runs with all inputs public, steps c/sqrt(t) and projection onto the
 that is best for the bound. The noise is calibrated exactly for the target. Needs no data.
 
 Command:       python -m exactdp.benchmarks.feature_theorem6 --out results
-Expected time: half an hour on one core; with --num_seeds 6 --num_steps 200, as the figure in the
-               documentation, five minutes.
+Expected time: half an hour on one core; with --num_steps 200, as the figure in the documentation, minutes.
 Expected:      the measured excess risk lies below the printed bound at every point.
 """
 

@@ -97,7 +97,9 @@ def main(argv: Sequence[str]) -> None:
     except ValueError as error:
         raise app.UsageError(str(error)) from None
     if not given.json:
-        print(f"{topology.NAME}, for one {topology.V5E.name} of four, one step of capacity {given.capacity}")
+        turns = f", in {given.accumulation} parts of which one is counted" if given.accumulation > 1 else ""
+        step = f"one step of capacity {given.capacity}{turns}"
+        print(f"{topology.NAME}, for one {topology.V5E.name} of four, {step}")
         print(_HEAD, flush=True)
     rows: list[dict[str, Any]] = []
     for case in cases:
@@ -116,7 +118,9 @@ def run() -> None:
     flags.DEFINE_list("layouts", ["repeated", "split"], "Parameters repeated on each chip, or split.")
     flags.DEFINE_integer("capacity", 1024, "Records a step is computed for.", lower_bound=2)
     flags.DEFINE_integer("records", 50_000, "Records of the training set.", lower_bound=2)
-    flags.DEFINE_integer("accumulation", 1, "Parts that a batch is computed in.", lower_bound=1)
+    flags.DEFINE_integer(
+        "accumulation", 1, "Parts that a batch is computed in; XLA counts one of them.", lower_bound=1
+    )
     flags.DEFINE_boolean("float32", False, "Compute in float32 instead of bfloat16.")
     flags.DEFINE_boolean("json", False, "Print one JSON object instead of the table.")
     app.run(main)

@@ -124,6 +124,8 @@ def task(
 
     def check(params: Parameters, records: Records) -> Any:
         key = jax.random.key(0)
+        if not public.nothing:
+            _require_defined(objective, public, params=params, records=records, key=key)
         examples = private.examples(records, key)
         clipping.verify(private.losses, params, examples, scale=private.total)
         require_gradient(private.losses, params, examples)
@@ -139,6 +141,25 @@ def task(
     return dataclasses.replace(made, public=PublicPart(second, public_gradient))
 
 
+def _require_defined(
+    objective: Objective, public: Public, *, params: Parameters, records: Records, key: jax.Array
+) -> None:
+    """Refuses a public loss without a value or gradient at the views, such as a division by a view's norm."""
+    views = objective.examples(records, key=key, public=public)
+
+    def total(p: Parameters) -> tuple[Array, Array]:
+        found = objective.losses(p, views)
+        return jnp.sum(found), found
+
+    gradient, losses = jax.jit(jax.grad(total, has_aux=True))(params)
+    for name, leaves in {"value": [losses], "gradient": jax.tree.leaves(gradient)}.items():
+        if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in leaves):
+            raise ValueError(
+                f"public: the loss must have a finite {name} at the public views of records ({public.text}), "
+                "without which the residual is undefined, got infinities or NaN"
+            )
+
+
 def public_sampler(asked: FeatureSettings, *, num_records: int, expected: float) -> FixedSize:
     """Draws the public batches: as many records as asked for, or as the private batch is expected to have.
 
@@ -147,5 +168,7 @@ def public_sampler(asked: FeatureSettings, *, num_records: int, expected: float)
     """
     size = asked.public_batch_size
     if size is not None and size > num_records:
-        raise ValueError(f"public_batch_size must be at most the {num_records} records there are, got {size}")
+        raise ValueError(
+            f"public_batch_size must be at most the {num_records} records there are, got {size:.0f}"
+        )
     return FixedSize(num_records, min(num_records, max(1, round(expected))) if size is None else int(size))

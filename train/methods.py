@@ -186,6 +186,8 @@ def _public(settings: Settings, data: Dataset) -> Public | None:
     found = public_map(settings.feature.public, data=data)
     if found.nothing and settings.feature != FeatureSettings("none", settings.feature.adjacency):
         raise ValueError("public must not be none where other flags are about what is public")
+    # Refuses a public batch larger than the data before the noise is solved for.
+    feature.public_sampler(settings.feature, num_records=len(data.y), expected=1.0)
     return found
 
 

@@ -15,6 +15,9 @@ from exactdp.benchmarks.tpu.topology import Chip
 class Cost:
     """What one step costs one chip.
 
+    XLA counts one turn of a loop whose turns depend on the data, such as that over a batch's parts: of such a
+    step all but `memory` is less than what a whole batch costs.
+
     Attributes:
       flops: operations, as XLA counts them after optimisation.
       memory_traffic: bytes read and written, as XLA counts them; it does not know what stays on the chip, so

@@ -12,7 +12,7 @@ class InputMap(Protocol):
     """What is public of a record's input x.
 
     A frozen, hashable dataclass. Its view of x is a function of x alone: of no other record, of no counter,
-    file or random number.
+    file or random number. `Public.require_shape` tries that, for maps of one's own too.
     """
 
     def view(self, x: Float[Array, "batch ..."]) -> Float[Array, "batch ..."]:

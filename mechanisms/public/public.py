@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from exactdp.mechanisms.public.function import require_function
 from exactdp.mechanisms.public.input_map import Identity, InputMap
 
 _TOLERANCE = 1e-6
@@ -69,14 +70,15 @@ class Public:
         return jnp.broadcast_to(jnp.asarray(prior, jnp.float32), (len(y), num_classes))
 
     def require_shape(self, shape: tuple[int, ...]) -> None:
-        """Refuses records of a shape that the map does not take.
+        """Refuses records of a shape that the map does not take, and a map that is no function of one record.
 
         Raises:
-          ValueError: it is refused; or everything is public.
+          ValueError: it is refused, by the map or by `require_function`; or everything is public.
         """
         if self.inputs is None:
             return
         self.inputs.require_shape(shape)
+        require_function(self.inputs, shape=shape)
         if self.label:
             made_up = jax.random.uniform(jax.random.key(0), (2, *shape))
             if bool(jnp.allclose(self.inputs.view(made_up), made_up, rtol=0.0, atol=_TOLERANCE)):

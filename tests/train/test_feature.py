@@ -13,11 +13,13 @@ import pytest
 
 from exactdp.mechanisms import keys, noise
 from exactdp.mechanisms.public import Identity, Own, Public, parse
+from exactdp.train import feature
 from exactdp.train.augmentation import Augmentation
 from exactdp.train.classification import Classification
 from exactdp.train.data import Dataset
 from exactdp.train.feature_settings import FeatureSettings
 from exactdp.train.network import Network
+from exactdp.train.objective import Residual, two_passes
 from exactdp.train.optimiser import Optimiser
 from exactdp.train.task import Records, Task
 from tests.train import runs
@@ -156,6 +158,64 @@ def test_a_map_that_leaves_next_to_nothing_private_is_checked_too() -> None:
     view = parse("blur:sigma=0.22").view(records.x)
     assert 0.0 < float(jnp.max(jnp.abs(view - records.x))) < 1e-4
     ready.task.check(params(), records)
+
+
+def task_of(objective: Any, public: Public) -> Task:
+    """The task of an objective and a map that no flag describes."""
+    made: Task = prepare("label").task
+    return feature.task(
+        objective,
+        public=public,
+        asked=FeatureSettings("label"),
+        certificate=made.certificate,
+        sampler=made.sampler,
+        noise_multiplier=2.0,
+        clip_norm=1.0,
+        expected_batch_size=24.0,
+    )
+
+
+class Divided:
+    """A classifier that adds how far its logits are from those of a black image, or divides by it."""
+
+    def __init__(self, *, divides: bool) -> None:
+        self._own, self._divides = Classification(network()), divides
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
+
+    def losses(self, p: Any, examples: Any) -> jax.Array:
+        logits = network().logits(p, examples.x) - network().logits(p, jnp.zeros_like(examples.x))
+        size = jnp.sqrt(jnp.sum(logits**2, axis=1))
+        value = self._own.losses(p, examples)
+        return value / size if self._divides else value + size
+
+    def residual(self, public: Public) -> Residual:
+        return two_passes(self, public)
+
+
+@pytest.mark.parametrize(("divides", "name"), [(True, "value"), (False, "gradient")])
+def test_a_residual_that_is_undefined_is_refused(divides: bool, name: str) -> None:
+    """The public view of a private image is black: fine pixels have a loss, and their view has none."""
+    objective = Divided(divides=divides)
+    records, _ = batch(3)
+    private = objective.losses(params(), objective.examples(records, key=KEY))
+    assert bool(jnp.all(jnp.isfinite(private)))
+    task = task_of(objective, parse("label"))
+    message = rf"public: the loss must have a finite {name} at the public views of records \(label\)"
+    with pytest.raises(ValueError, match=message):
+        task.check(params(), records)
+
+
+def test_a_map_with_a_state_is_no_task() -> None:
+    calls: list[int] = []
+
+    def counting(x: jax.Array) -> jax.Array:
+        calls.append(1)
+        return x / len(calls)
+
+    with pytest.raises(ValueError, match="own:counting must be a function of the record alone"):
+        task_of(Classification(network()), Public(Own(counting, "counting"), True))
 
 
 def test_an_empty_private_batch_is_noise_and_the_public_mean() -> None:

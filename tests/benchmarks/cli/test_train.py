@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import errno
+import functools
+import io
 import json
 import os
 import shlex
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from exactdp.accounting import calibrate, prv
@@ -163,6 +167,25 @@ TABLE = [
 ]
 
 
+FEATURE = "train feature --epsilon 1 --model mlp --public"
+TABLE += [
+    ("train feature --epsilon 1", "public must be given for feature"),
+    (f"{FEATURE} ''", "public must be given for feature"),
+    (f"{FEATURE} own:mine", "public must be one of the forms none, label, features"),
+    (f"{FEATURE} blur", "public must be one of the forms none, label, features"),
+    (f"{FEATURE} blur:sigma=nan", "sigma must be a number, got nan"),
+    (f"{FEATURE} columns:0-3", "columns must be of tabular records"),
+    (f"{FEATURE} features+label", "public must leave something private, got features+label"),
+    (f"{FEATURE} region:top=0,bottom=8,left=0,right=8+label", "public must leave something private"),
+    (f"{FEATURE} label --public_batch_size 0", "public_batch_size must be a whole number >= 1, got 0"),
+    (f"{FEATURE} label --public_batch_size 1e6", "must be at most the 1442 records there are, got 1000000"),
+    (f"{FEATURE} label --batches single --public_batch_size 3", "public_batch_size must be left out with a"),
+    (f"{FEATURE} label --public_steps -1", "public_steps must be a whole number >= 0, got -1"),
+    (f"{FEATURE} label --mixing_weight 1", "mixing_weight must be in (0, 1), got 1"),
+    (f"{FEATURE} label --adjacency other", "--adjacency: invalid choice: 'other'"),
+]
+
+
 LIMITS = ("nan", "inf", "-inf", "-1", "1e400", "1e300", "abc", "''")
 NUMBERS = [
     name
@@ -209,6 +232,87 @@ def test_bad_input(
     assert message in printed.err.splitlines()[-1]
     assert not list(tmp_path.iterdir())
     assert "certified by" not in printed.err and not worked
+
+
+def images(folder: Path, **changed: Any) -> None:
+    """60 and 30 images of three classes, with what a case changes of them."""
+    pixels = np.random.default_rng(0).integers(0, 255, (90, 6, 6)).astype(np.float32)
+    arrays = {"x_train": pixels[:60], "y_train": np.arange(60) % 3, "x_test": pixels[60:]}
+    (folder / "own").mkdir()
+    np.savez(folder / "own" / "own.npz", **(arrays | {"y_test": np.arange(30) % 3} | changed))
+
+
+def census(folder: Path, *, cell: str = "0") -> None:
+    """Thirty rows of six columns in the layout of Location-30, one of whose cells a case changes."""
+    rows = [[str(k % 3 + 1), *(str((k >> j) % 2) for j in range(6))] for k in range(30)]
+    rows[7][3] = cell
+    text = "".join(f"{','.join(row)}\n" for row in rows).encode()
+    (folder / "own").mkdir()
+    with tarfile.open(folder / "own" / "own.tgz", "w:gz") as archive:
+        member = tarfile.TarInfo("own")
+        member.size = len(text)
+        archive.addfile(member, io.BytesIO(text))
+
+
+@pytest.mark.parametrize(
+    ("make", "line", "message"),
+    [
+        (
+            functools.partial(images, x_train=np.full((60, 6, 6), np.nan, np.float32)),
+            "npz:own --public blur:sigma=1",
+            "npz:own: training records must be finite, record 0 holds NaN or infinity",
+        ),
+        (
+            functools.partial(images, x_test=np.full((30, 6, 6), np.nan, np.float32)),
+            "npz:own --public label",
+            "npz:own: test records must be finite, record 0 holds NaN or infinity",
+        ),
+        (
+            functools.partial(images, y_test=np.arange(30) % 4),
+            "npz:own --public label",
+            "npz:own: test labels must be in 0 ... 2, record 3 has 3",
+        ),
+        (
+            functools.partial(images, y_train=2 * (np.arange(60) % 2)),
+            "npz:own --public label",
+            "npz:own: each of the 3 classes must have a training record, class 1 has none",
+        ),
+        (
+            functools.partial(census, cell="nan"),
+            "privacytrustlab:own --public columns:0-2",
+            "privacytrustlab:own:",
+        ),
+        (census, "privacytrustlab:own --public columns:0-6", "columns must be below the 6 that there are"),
+        (
+            census,
+            "privacytrustlab:own --public columns:age",
+            "must be indices, ranges or names (feature_0, feature_1",
+        ),
+        (
+            census,
+            "privacytrustlab:own --public private:age",
+            "must be indices, ranges or names (feature_0, feature_1",
+        ),
+        (census, "privacytrustlab:own --public private:0-5", "columns must name one column at least"),
+        (census, "privacytrustlab:own --public columns:0-5+label", "public must leave something private"),
+        (census, "privacytrustlab:own --public blur:sigma=1", "blur must be of images"),
+    ],
+)
+def test_bad_records_and_maps_that_do_not_fit_them(
+    make: Any,
+    line: str,
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make(tmp_path)
+    monkeypatch.setenv("EXACTDP_DATA", str(tmp_path))
+    out = tmp_path / "run"
+    status, told = called(f"train feature --epsilon 1 --model mlp --out {out} --dataset {line}", capsys)
+    assert status == 2
+    assert message in told.splitlines()[-1]
+    assert "certified by" not in told and not out.exists()
 
 
 def test_what_cannot_be_certified_is_not_begun(

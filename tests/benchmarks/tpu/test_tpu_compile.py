@@ -52,6 +52,16 @@ def test_cost_of_a_product() -> None:
     assert cost.memory_traffic >= held and cost.sent == 0.0
 
 
+def test_of_a_loop_over_parts_one_turn_is_counted() -> None:
+    a = jax.ShapeDtypeStruct((8, 32, 32), "float32")
+
+    def turns(a: jax.Array, number: jax.Array) -> jax.Array:
+        return jax.lax.fori_loop(0, number, lambda k, x: x @ a[k], a[0])
+
+    found = roofline.cost(jax.jit(turns).lower(a, jax.ShapeDtypeStruct((), "int32")).compile(), num_devices=1)
+    assert 2 * 32**3 <= found.flops < 2 * 2 * 32**3
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -82,9 +92,10 @@ def test_missing_libtpu_is_named() -> None:
 @needs_libtpu
 @pytest.mark.slow
 @pytest.mark.parametrize("split", [False, True])
-def test_parts_compile_for_four_chips(split: bool) -> None:
+@pytest.mark.parametrize(("method", "model"), [("dpsgd", "cnn"), ("feature", "mlp")])
+def test_parts_compile_for_four_chips(method: str, model: str, split: bool) -> None:
     whole, parts = (
-        tpu_compile.measure(steps.Case("dpsgd", "cnn", 256, 1024, accumulation=number), split=split)
+        tpu_compile.measure(steps.Case(method, model, 256, 1024, accumulation=number), split=split)
         for number in (1, 4)
     )
     assert parts["fits"] and parts["memory_bytes"] < whole["memory_bytes"]

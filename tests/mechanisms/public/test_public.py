@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -214,6 +217,42 @@ def test_a_stateful_function_is_refused() -> None:
     for function in (counting, lambda x: x + random.normal()):
         with pytest.raises(ValueError, match="must be a function of the record alone"):
             Public(Own(function, "stateful"), False).require_shape((4,))
+
+
+@dataclasses.dataclass(frozen=True)
+class Whole:
+    """A map of one's own that sees all records at once, as `InputMap` lets it."""
+
+    function: Callable[[Array], Array]
+
+    @property
+    def text(self) -> str:
+        return "whole"
+
+    def view(self, x: Array) -> Array:
+        return self.function(x)
+
+    def require_shape(self, shape: tuple[int, ...]) -> None:
+        """Takes every shape."""
+
+
+@pytest.mark.parametrize("label", [False, True])
+@pytest.mark.parametrize("composed", [False, True])
+def test_a_map_of_one_s_own_that_is_no_function_of_the_record_is_refused(label: bool, composed: bool) -> None:
+    random = np.random.default_rng(0)
+    for function, message in (
+        (lambda x: x * random.normal(), "got two answers for one record"),
+        (lambda x: x - jnp.mean(x, 0), "got another answer beside another record"),
+        (lambda x: 0.5 * jnp.sort(x, 0), "got another answer beside another record"),
+        (lambda x: x * jnp.arange(len(x))[:, None], "got another answer beside another record"),
+        (lambda x: x[:, :2], r"must give the shape of its record \(4,\), got \(2,\)"),
+        (lambda x: jnp.log(x - 2.0), "finite numbers"),
+        (lambda x: jnp.asarray(np.asarray(x) * 0.5), r"must take records of shape \(4,\), got: "),
+    ):
+        own = Whole(function)
+        inputs = Composed(Identity(), own) if composed else own
+        with pytest.raises(ValueError, match=f"^public: (features>)?whole .*{message}"):
+            Public(inputs, label).require_shape((4,))
 
 
 def test_targets_are_the_label_or_the_public_guess() -> None:
