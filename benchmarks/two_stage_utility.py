@@ -254,7 +254,10 @@ def _draw_curve(path: Path, header: Mapping[str, object], rows: Sequence[store.R
             axes.set_xlabel(_AXES[str(header["study"])])
             if header["study"] == "order":
                 axes.set_xticks(range(3), ["alphabetical", "header", "shuffled"])
-        note = f"$\\varepsilon$ = {header['epsilon']:g}, add/remove neighbours, hidden coins; bars: one standard deviation over the seeds."
+        note = (
+            f"$\\varepsilon$ = {header['epsilon']:g}, add/remove neighbours, hidden coins; "
+            "bars: one standard deviation over the seeds."
+        )
         chart.finish(figure, list(panels), title=_title(header), note=note, ncols=2)
         return style.save(figure, path.with_suffix(""))
 
