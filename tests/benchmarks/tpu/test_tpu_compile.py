@@ -92,13 +92,17 @@ def test_missing_libtpu_is_named() -> None:
 @needs_libtpu
 @pytest.mark.slow
 @pytest.mark.parametrize("split", [False, True])
-@pytest.mark.parametrize(("method", "model"), [("dpsgd", "cnn"), ("feature", "mlp")])
-def test_parts_compile_for_four_chips(method: str, model: str, split: bool) -> None:
+@pytest.mark.parametrize(
+    # Of an mlp's step the data set is most of what is held; that one turn is counted shows the loop.
+    ("method", "model", "less"),
+    [("dpsgd", "cnn", "memory_bytes"), ("feature", "mlp", "flops")],
+)
+def test_parts_compile_for_four_chips(method: str, model: str, less: str, split: bool) -> None:
     whole, parts = (
         tpu_compile.measure(steps.Case(method, model, 256, 1024, accumulation=number), split=split)
         for number in (1, 4)
     )
-    assert parts["fits"] and parts["memory_bytes"] < whole["memory_bytes"]
+    assert parts["fits"] and parts[less] < whole[less]
 
 
 @needs_libtpu
