@@ -112,7 +112,8 @@ class TestKeys:
         assert stats.kstest(uniform, "uniform").pvalue > 1e-4
         # Whatever the kind of key, an element draws what its key draws alone.
         alone = jnp.stack([gamma.log_sample(key, a) for key in keys[:5]])
-        assert np.allclose(drawn[:5], alone, rtol=0, atol=2e-6)
+        # To rounding of numbers down to -9, which is not the same on all processors.
+        assert np.allclose(drawn[:5], alone, rtol=1e-6, atol=2e-6)
 
     def test_vmap_over_shapes_shares_the_key(self) -> None:
         shapes = jnp.asarray([0.5, 2.0, 7.0])
