@@ -46,8 +46,8 @@ def epsilon_of(
 ) -> Interval:
     """epsilon(delta) in one direction; where it is certainly below `floor`, without refinement."""
     if tolerance is not None:
-        # |d delta / d epsilon| <= 1: no relative error of delta that is aimed at gives a narrower interval. It
-        # has two ends, and rounding, which is not the same on all processors.
+        # |d delta / d epsilon| <= 1: no relative error of delta that is aimed at gives a narrower interval.
+        # It has two ends, and rounding, which is not the same on all processors.
         tolerance = max(tolerance, 4.0 * math.exp(LOG_TOLERANCE) * delta)
     if engine in ("auto", "closed form"):
         form = closed.find(components)
