@@ -9,7 +9,8 @@ under one epsilon. The falsifiers: U with its statistics private and nothing els
 that is no table, put into the same template, and rows drawn from the private statistics without a model.
 
 Command:       python -m exactdp.benchmarks.two_stage_utility --dataset adult --out results
-               (--study share, value_weight or order: other questions; --model gpt2: the paper's size)
+               (--study share, value_weight or order: other questions; --model gpt2: the paper's size;
+               --baselines two_stage_baselines.csv: AIM and others beside them)
 Expected time: an hour and a half on two cores for adult; an interrupted run goes on with the same command.
 Expected:      adult at epsilon 1: F1 of the default above 55 %, of the published variants below 40 %; most of
                it from the private statistics.
@@ -52,6 +53,11 @@ _NAMES = {
     "marginals": "default, one budget",
     "statistics": "private statistics, no model",
     "independent": "private histograms, no model",
+    "aim": "AIM (smartnoise-synth)",
+    "mst": "MST (smartnoise-synth)",
+    "dp-ctgan": "DP-CTGAN (smartnoise-synth)",
+    "ctgan": "CTGAN, not private",
+    "tvae": "TVAE, not private",
 }
 _PRINTED = {
     "real": "real",
@@ -59,8 +65,12 @@ _PRINTED = {
     "standard_published": "DP-Standard",
     "uniform_published": "DP-2Stage-U",
     "table_published": "DP-2Stage-O (best)",
+    "aim": "AIM",
+    "mst": "MST",
+    "dp-ctgan": "DP-CTGAN",
 }
-_SHOWN_BESIDE = ("AIM", "MST", "DP-CTGAN")
+_SHOWN_BESIDE = ("aim", "mst", "dp-ctgan")
+"""Methods whose printed numbers are shown whether they were run here or not."""
 
 
 def methods(epsilon: float) -> list[Variant]:
@@ -125,11 +135,29 @@ _AXES = {
 }
 
 
-def compute(path: Path, size: Size, *, study: str, epsilon: float) -> list[store.Row]:
-    """Runs what is missing; after every run the file is complete."""
-    variants = STUDIES[study](epsilon)
+def compute(
+    path: Path, size: Size, *, study: str, epsilon: float, baselines: Path | None = None
+) -> list[store.Row]:
+    """Runs what is missing; after every run the file is complete.
+
+    Args:
+      path: of the CSV file.
+      size: of all runs.
+      study: of `STUDIES`.
+      epsilon: of the private runs.
+      baselines: file of `two_stage_baselines` whose rows are added, in place of earlier ones of the same
+        method and seed; none are by default.
+
+    Raises:
+      ValueError: as `tables.carry_out` and `tables.baselines`, the latter before anything is run.
+    """
+    others = [] if baselines is None else tables.baselines(baselines, size=size, epsilon=epsilon)
     header = tables.header(size, study=study, epsilon=epsilon)
-    return tables.carry_out(path, variants, size=size, header=header)
+    rows = tables.carry_out(path, STUDIES[study](epsilon), size=size, header=header)
+    new = {(row["series"], row["seed"]) for row in others}
+    rows = [row for row in rows if (row["series"], row["seed"]) not in new] + others
+    sweep.write(path, header, rows, columns=tables.COLUMNS)
+    return rows
 
 
 def draw(path: Path) -> list[Path]:
@@ -154,20 +182,19 @@ def _draw_methods(path: Path, header: Mapping[str, object], rows: Sequence[store
     published = {one.method: one.f1[str(header["dataset"])] for one in printed.PUBLISHED_F1}
     height = {name: -float(place) for place, name in enumerate(present)}
     with style.context():
-        figure = style.new_figure(style.PAGE, 0.22 * (len(present) + len(_SHOWN_BESIDE)) + 1.25)
+        shown = len({*present, *_SHOWN_BESIDE})
+        figure = style.new_figure(style.PAGE, 0.22 * shown + 1.25)
         figure.set_layout_engine("constrained", w_pad=0.1)  # names of methods reach far to the left
         panels = figure.subplots(1, 2, sharey=True)
         for axes, measure in zip(panels, ("f1", "hist"), strict=True):
             for one in sweep.summaries(rows, measure=measure):
-                end_to_end = one.row["end_to_end"] == "True"
-                free = one.series in ("real", "nonprivate")
-                colour = style.GREY if free else style.BLUE if end_to_end else style.VERMILLION
+                kind = _kind(one.row)
                 axes.errorbar(
                     100.0 * one.mean,
                     height[one.series],
                     xerr=100.0 * one.deviation,
-                    color=colour,
-                    marker="s" if free else "o" if end_to_end else "X",
+                    color=kind.colour,
+                    marker=kind.marker,
                     markersize=4.0,
                     markeredgewidth=0.0,
                     capsize=1.8,
@@ -184,13 +211,12 @@ def _draw_methods(path: Path, header: Mapping[str, object], rows: Sequence[store
                         color=style.VERMILLION,
                         va="center",
                     )
-        for place, name in enumerate(_SHOWN_BESIDE):
-            height[name] = -float(len(present) + place)
-        for name in (*present, *_SHOWN_BESIDE):
-            method = _PRINTED.get(name, name)
-            if method in published:
+        for name in _SHOWN_BESIDE:
+            height.setdefault(name, -float(len(height)))
+        for name in height:
+            if _PRINTED.get(name) in published:
                 panels[0].plot(
-                    published[method],
+                    published[_PRINTED[name]],
                     height[name],
                     marker="D",
                     markersize=3.6,
@@ -198,46 +224,68 @@ def _draw_methods(path: Path, header: Mapping[str, object], rows: Sequence[store
                     color=style.BLACK,
                     linestyle="",
                 )
-        labels = [_NAMES.get(name, f"{name} (in the paper)") for name in height]
+        labels = [_NAMES[name] if name in present else f"{_PRINTED[name]} (in the paper)" for name in height]
         panels[0].set_yticks(list(height.values()), labels)
         for axes in panels:
             axes.tick_params(axis="y", length=0.0)
         panels[0].set_xlabel("F1 of the minority class (%)")
         panels[1].set_xlabel("Hist: overlap of marginals (%)")
-        _legend(panels[0], header)
+        met = {_kind(row) for row in rows}
+        _legend(panels[0], header, [kind for kind in (_CERTIFIED, _CLAIMED, _STAGE_2, _FREE) if kind in met])
         chart.finish(figure, list(panels), title=_title(header))
         return style.save(figure, path.with_suffix(""))
 
 
-def _legend(axes: object, header: Mapping[str, object]) -> None:
-    entries = (
-        (style.BLUE, "o", style.BLUE, f"$\\varepsilon$ = {header['epsilon']:g} end to end, certified"),
-        (
-            style.VERMILLION,
-            "X",
-            style.VERMILLION,
-            f"$\\varepsilon$ = {header['epsilon']:g} by the released accountant, for stage 2 alone: "
-            "statistics are taken without noise",
-        ),
-        (style.GREY, "s", style.GREY, "not private"),
-        (
-            style.BLACK,
-            "D",
-            "none",
-            f"{header['paper']}, GPT-2 of 124 M weights, $\\varepsilon$ = 1 as printed",
-        ),
-    )
-    for colour, marker, face, label in entries:
-        axes.plot(  # type: ignore[attr-defined]
+@dataclasses.dataclass(frozen=True)
+class _Kind:
+    """What a marker says of a row's privacy."""
+
+    colour: str
+    marker: str
+    label: str
+
+
+_FREE = _Kind(style.GREY, "s", "not private")
+_CERTIFIED = _Kind(style.BLUE, "o", "$\\varepsilon$ = {:g} end to end, certified")
+_CLAIMED = _Kind(
+    style.GREEN, "^", "$\\varepsilon$ = {:g} by the package's own account, the domain taken as public"
+)
+_STAGE_2 = _Kind(
+    style.VERMILLION,
+    "X",
+    "$\\varepsilon$ = {:g} by the released accountant, for stage 2 alone: statistics are taken without noise",
+)
+
+
+def _kind(row: store.Row) -> _Kind:
+    if row["series"] in ("real", "nonprivate") or not row["epsilon_upper"]:
+        return _FREE
+    if row["series"] in tables.OTHERS:
+        return _CLAIMED
+    return _CERTIFIED if row["end_to_end"] == "True" else _STAGE_2
+
+
+def _legend(axes: Any, header: Mapping[str, object], kinds: Sequence[_Kind]) -> None:
+    for kind in kinds:
+        axes.plot(
             [],
             [],
-            marker=marker,
-            color=colour,
-            markerfacecolor=face,
+            marker=kind.marker,
+            color=kind.colour,
             linestyle="",
             markersize=4.0,
-            label=label,
+            label=kind.label.format(header["epsilon"]),
         )
+    axes.plot(
+        [],
+        [],
+        marker="D",
+        color=style.BLACK,
+        markerfacecolor="none",
+        linestyle="",
+        markersize=4.0,
+        label=f"{header['paper']}, GPT-2 of 124 M weights, $\\varepsilon$ = 1 as printed",
+    )
 
 
 def _draw_curve(path: Path, header: Mapping[str, object], rows: Sequence[store.Row]) -> list[Path]:
@@ -286,7 +334,11 @@ def main(argv: Sequence[str]) -> None:
     def own(path: Path) -> None:
         chosen: dict[str, Any] = {field.name: given[field.name].value for field in dataclasses.fields(Size)}
         validate.positive("epsilon", epsilon)
-        rows.extend(compute(path, Size(**chosen), study=given.study, epsilon=epsilon))
+        if given.baselines is not None and given.study != "methods":
+            raise ValueError(f"baselines must be given with study methods only, got study {given.study}")
+        baselines = None if given.baselines is None else Path(given.baselines)
+        size = Size(**chosen)
+        rows.extend(compute(path, size, study=given.study, epsilon=epsilon, baselines=baselines))
 
     path = script.own_table(argv, name=stem, compute=own)
     written = [path, *draw(path)]
@@ -319,6 +371,9 @@ def run() -> None:
     }.items():
         flags.DEFINE_integer(name, getattr(default, name), text, lower_bound=0)
     flags.DEFINE_float("delta", default.delta, "At which epsilon is stated.")
+    flags.DEFINE_string(
+        "baselines", None, "File that two_stage_baselines wrote, whose rows are shown beside (methods only)."
+    )
     flags.DEFINE_string("out", NAME, f"Directory for {NAME}_DATASET_STUDY.csv, .pdf and .png.")
     flags.DEFINE_boolean("json", False, "Print one JSON object instead of the table.")
     flags.DEFINE_boolean("redraw", False, "Only draw the figure again from the CSV file in --out.")

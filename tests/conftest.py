@@ -26,6 +26,21 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("exactdp")
 
 
+_LONGEST = (
+    "train/two_stage/test_pipeline.py",
+    "train/test_parallel.py",
+    "train/test_feature.py",
+    "benchmarks/cli/test_train.py",
+    "packaging/test_documents.py",
+    "benchmarks/training_audit/test_audit.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest files first, so that no process is left with one when the others are done."""
+    items.sort(key=lambda item: not item.path.as_posix().endswith(_LONGEST))
+
+
 @pytest.fixture(scope="session")
 def repository_root() -> Path:
     """The folder that holds setup.cfg."""

@@ -49,6 +49,8 @@ COLUMNS = (
 )
 """Of the CSV file. `split` is test always, `x` the series' place on an axis."""
 
+OTHERS = ("aim", "mst", "dp-ctgan", "ctgan", "tvae")
+"""Series of other packages, see `baselines`."""
 _TEXT_ROWS = 20_000
 _STATISTICS = ("marginals", "independent")
 OTHER = {"adult": "airline", "airline": "adult", "texas": "adult"}
@@ -186,6 +188,57 @@ def carry_out(
                     flush=True,
                 )
     return rows
+
+
+def baselines(path: Path, *, size: Size, epsilon: float) -> list[store.Row]:
+    """Rows of a table that `two_stage_baselines` wrote, as rows of a figure; methods that gave none left out.
+
+    Their epsilon is what the packages themselves claim, with the domain of the table taken as public, and no
+    interval of ours: `end_to_end` and `epsilon_lower` are empty.
+
+    Args:
+      path: of two_stage_baselines.csv.
+      size: of the runs that they stand beside.
+      epsilon: of those runs.
+
+    Raises:
+      ValueError: there is no such file, or it was made at another epsilon or delta, with another number of
+        rows or on another split.
+    """
+    if not path.is_file():
+        raise ValueError(f"baselines must be a file that two_stage_baselines wrote, got {path}")
+    found, rows = store.read_csv(path)
+    source = sources.load(size.dataset, train_rows=size.train_rows, test_rows=size.test_rows)
+    wanted = {
+        "epsilon": epsilon,
+        "delta": size.delta,
+        "train_rows": source.train.num_rows,
+        "test_rows": source.test.num_rows,
+    }
+    asked = size.rows or source.train.num_rows
+    for name, value in wanted.items():
+        if found.get(name) != value:
+            raise ValueError(f"baselines must be made at {name} {value}, got {found.get(name)} in {path}")
+    made: list[store.Row] = []
+    for row in rows:
+        if row["method"] not in OTHERS or row["status"] != "ok":
+            continue
+        if int(row["rows"]) != asked:
+            raise ValueError(f"baselines must be of {asked} rows each, got {row['rows']} of {row['method']}")
+        values = {
+            "split": "test",
+            "series": row["method"],
+            "x": epsilon if row["epsilon_claimed_by_package"] else 0.0,
+            "seed": found["seed"],
+            "epsilon_upper": row["epsilon_claimed_by_package"],
+            "hist": row["hist_50"],
+            "validity": "1.0",
+            **{name: row[name] for name in ("f1", "auc", "accuracy", "pair", "correlation_accuracy")},
+            "rows": row["rows"],
+            "seconds": row["seconds"],
+        }
+        made.append(sweep.row_of(values, columns=COLUMNS))
+    return made
 
 
 def _written(folder: Path, source: Source, variants: Sequence[Variant]) -> dict[str, Path]:

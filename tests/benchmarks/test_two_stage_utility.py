@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from exactdp.benchmarks import two_stage_baselines
 from exactdp.benchmarks import two_stage_utility as script
 from exactdp.benchmarks.curves import store
 from exactdp.benchmarks.experiments import tables
@@ -111,6 +112,71 @@ def test_the_committed_figure_is_drawn_from_its_rows(tmp_path: Path) -> None:
     for row in rows:
         private = row["epsilon_upper"]
         assert not private or float(private) <= 1.0
+
+
+def baselines(path: Path, *, rows: int = 300, **given: object) -> Path:
+    """A table as two_stage_baselines writes it: one method that gave rows, one that is missing."""
+    about = {"epsilon": 8.0, "delta": 1e-5, "train_rows": 600, "test_rows": 600, "seed": 3} | given
+    ok = {
+        "status": "ok",
+        "epsilon_claimed_by_package": "8.0",
+        "rows": rows,
+        "hist_50": 0.9,
+        "pair": 0.8,
+        "correlation_accuracy": 0.5,
+        "f1": 0.6,
+        "auc": 0.7,
+        "accuracy": 0.65,
+    }
+    lines = [
+        {"method": "real training rows", **ok},
+        {"method": "aim", **ok, "seconds": 12.5},
+        {"method": "mst", "status": "not installed"},
+    ]
+    columns = two_stage_baselines.COLUMNS
+    store.write_csv(path, about, columns, [[line.get(name, "") for name in columns] for line in lines])
+    return path
+
+
+def test_baselines_stand_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sources, "load", lambda *_, **__: source())
+    monkeypatch.setitem(
+        script.STUDIES,
+        "methods",
+        lambda _: [Variant("real", 0.0, {}, without_model="real")],  # type: ignore[index]
+    )
+    size, path = Size("adult", rows=300, num_seeds=1), tmp_path / "rows.csv"
+    for seed in (3, 4, 4):  # the last in place of the one before
+        other = baselines(tmp_path / "other.csv", seed=seed)
+        rows = script.compute(path, size, study="methods", epsilon=8.0, baselines=other)
+    assert [(row["series"], row["seed"]) for row in rows] == [("real", "0"), ("aim", "3"), ("aim", "4")]
+    assert (rows[1]["f1"], rows[1]["hist"], rows[1]["epsilon_upper"]) == ("0.6", "0.9", "8.0")
+    assert (rows[1]["end_to_end"], rows[1]["epsilon_lower"]) == ("", "")
+    assert store.read_csv(path)[1] == rows
+    assert script.compute(path, size, study="methods", epsilon=8.0) == rows
+    assert all(made.is_file() for made in script.draw(path))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"epsilon": 1.0}, "made at epsilon 8.0, got 1.0"),
+        ({"delta": 1e-6}, "made at delta 1e-05, got 1e-06"),
+        ({"train_rows": 599}, "made at train_rows 600, got 599"),
+        ({"rows": 299}, "of 300 rows each, got 299 of aim"),
+    ],
+)
+def test_baselines_of_another_setting_are_refused(
+    given: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "load", lambda *_, **__: source())
+    size, path = Size("adult", rows=300, num_seeds=1), tmp_path / "rows.csv"
+    other = baselines(tmp_path / "other.csv", **given)
+    with pytest.raises(ValueError, match=message):
+        script.compute(path, size, study="methods", epsilon=8.0, baselines=other)
+    assert not path.exists()
+    with pytest.raises(ValueError, match="must be a file that two_stage_baselines wrote"):
+        script.compute(path, size, study="methods", epsilon=8.0, baselines=tmp_path / "none.csv")
 
 
 @pytest.mark.parametrize("study", ["share", "order"])

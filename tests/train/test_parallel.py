@@ -47,13 +47,14 @@ print(json.dumps(found))
 def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     out = tmp_path_factory.mktemp("parallel")
     path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    flags = os.environ.get("XLA_FLAGS", "")
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", SCRIPT, str(out), "dpsgd,dirichlet,feature"],
         env={
             **os.environ,
             "PYTHONPATH": path,
             "JAX_PLATFORMS": "cpu",
-            "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}",
+            "XLA_FLAGS": f"{flags} --xla_force_host_platform_device_count={DEVICES}",
         },
         capture_output=True,
         text=True,

@@ -39,7 +39,7 @@ def test_eight_devices_give_the_weights_of_one(tmp_path: Path) -> None:
             **os.environ,
             "PYTHONPATH": path,
             "JAX_PLATFORMS": "cpu",
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=8",
+            "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8",
         },
         capture_output=True,
         text=True,
