@@ -81,5 +81,6 @@ def one_of(name: str, value: str, choices: Iterable[str]) -> str:
     """`value` when it is one of `choices`."""
     allowed = list(choices)
     if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
+        shown = map(repr, allowed) if any("," in one for one in allowed) else allowed
+        raise ValueError(f"{name} must be one of {', '.join(shown)}, got {value!r}")
     return value

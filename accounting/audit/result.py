@@ -20,6 +20,20 @@ CERTAINTIES: tuple[str, ...] = get_args(Certainty)
 
 _NO_EVIDENCE = "The trials show no loss of privacy: too few, or an attack that does not work."
 
+_QUANTITIES = frozenset(
+    (
+        "delta",
+        "epsilon",
+        "noise_multiplier",
+        "num_records",
+        "num_steps",
+        "offset",
+        "sampling_probability",
+        "scaling",
+    )
+)
+"""Parameters of the ladders, which are numbers wherever an audit names them."""
+
 
 @dataclasses.dataclass(frozen=True)
 class AuditResult:
@@ -195,7 +209,7 @@ class AuditResult:
         """Reads `as_dict`. Further fields are ignored, so that a command may store more beside it.
 
         So are entries of `parameters` that are words, or null: the name of a data set, or a seed that was not
-        given.
+        given. What a ladder has as a number (`scaling`, `num_steps`, ...) must be one.
 
         Raises:
           ValueError: a required field is missing, or a value is outside its range.
@@ -234,7 +248,7 @@ class AuditResult:
             record = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise ValueError(
-                f"audit must be a file that can be read, got {path} ({error.strerror})"
+                f"audit must be a file that can be read, got {str(path)!r} ({error.strerror})"
             ) from None
         except (ValueError, RecursionError):
             raise ValueError(f"audit must be a JSON file, got {path}, which is none") from None
@@ -264,6 +278,8 @@ def _numbers(found: object) -> dict[str, float]:
     if not isinstance(found, Mapping):
         raise ValueError(f"parameters must be an object of numbers by name, got {found!r:.80}")
     for name, value in found.items():
+        if name in _QUANTITIES and not _is_number(value):
+            raise ValueError(f"parameters[{name!r}] must be a number, got {value!r:.80}")
         if isinstance(value, (list, dict)) or isinstance(value, str) and _reads_as_number(value):
             raise ValueError(f"parameters[{name!r}] must be a number, a word or null, got {value!r:.80}")
     return {name: value for name, value in found.items() if _is_number(value)}

@@ -33,6 +33,7 @@ COMMANDS = (
     "audit",
     "psi-audit",
 )
+_INTERRUPTED = 130
 
 
 def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
@@ -69,7 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
         return 1
     except KeyboardInterrupt as error:
         print(f"exactdp {arguments.command}: {str(error) or 'interrupted'}", file=sys.stderr)
-        return 130
+        return _INTERRUPTED
     try:
         print(text, flush=True)
     except OSError as error:
@@ -89,7 +90,16 @@ def run() -> None:
     with warnings.catch_warnings():
         # Overflow and the like are dealt with where they arise; the answer says what is certified.
         warnings.simplefilter("ignore", RuntimeWarning)
-        app.run(main, flags_parser=lambda argv: parser(argv[1:]).parse_args(argv[1:]))
+        app.run(_command, flags_parser=lambda argv: parser(argv[1:]).parse_args(argv[1:]))
+
+
+def _command(arguments: argparse.Namespace) -> int:
+    status = main(arguments)
+    if status == _INTERRUPTED:
+        # Threads of jax may be at work still, and crash where the interpreter is taken from under them.
+        sys.stderr.flush()
+        os._exit(status)
+    return status
 
 
 if __name__ == "__main__":

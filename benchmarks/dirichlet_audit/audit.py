@@ -116,11 +116,14 @@ def prepare(scalings: Sequence[float], options: Options) -> Callable[[], list[Au
       options: all else.
 
     Raises:
-      ValueError: a value is out of range, or the data set has no feature to use.
+      ValueError: a value is out of range or stands twice among `scalings`, or the data set has no feature to
+        use.
     """
     data.require_known(options.dataset)
     for scaling in scalings:
         validate.positive("scaling", scaling)
+    if len({f"{scaling:g}" for scaling in scalings}) < len(scalings):
+        raise ValueError(f"scaling must have no value twice in six digits, got {list(scalings)}")
     dataset = data.load(options.dataset)
     pair = neighbours(dataset, records=options.records)
     cases = [(scaling, _rate(scaling, options), _task(scaling, options, dataset)) for scaling in scalings]

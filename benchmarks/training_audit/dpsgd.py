@@ -139,9 +139,16 @@ def _worst_case(options: Options, canaries: Records, rest: Records) -> Attack:
 
 
 def _claims(options: Options, *, num_records: int) -> dict[str, Claim]:
-    """The certified epsilon."""
+    """The certified epsilon.
+
+    Raises:
+      ValueError: there is too little noise for one.
+    """
     made = certificates.dpsgd(options.noise_multiplier, sampler=_sampler(options, num_records))
-    epsilon = made.epsilon(options.num_steps, delta=options.delta)
+    try:
+        epsilon = made.epsilon(options.num_steps, delta=options.delta)
+    except ArithmeticError:
+        options.refuse_noise()
     return {"exact": Claim("exact", epsilon, made.threat_model)}
 
 

@@ -51,9 +51,16 @@ def many_runs(options: Options, *, batches: str) -> Attack:
     Args:
       options: all of it.
       batches: "two" or "single".
+
+    Raises:
+      ValueError: a value is out of range, or there is too little noise for a certified epsilon.
     """
     options.require_runs()
     single = batches == "single"
+    certified = _EXACT_SINGLE if single else _EXACT
+    known = claims(options)
+    if certified not in known:
+        options.refuse_noise()
     mark = _MARK if single else 0.0
     canary, instead = (
         Records(jnp.asarray([[0.0, sign * SIGNAL, mark]], jnp.float32), jnp.zeros(1, jnp.int32))
@@ -108,8 +115,8 @@ def many_runs(options: Options, *, batches: str) -> Attack:
         learning_rate=rate,
         threat_model=feature_setting.REPLACE_VISIBLE if single else feature_setting.REPLACE,
         compositions=compositions,
-        claims=claims(options),
-        certified=_EXACT_SINGLE if single else _EXACT,
+        claims=known,
+        certified=certified,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NoReturn
 
 from exactdp.accounting import validate
 
@@ -67,6 +68,17 @@ class Options:
         """
         if self.trials > _MOST_CANARIES:
             raise ValueError(f"trials must be at most {_MOST_CANARIES} for one run, got {self.trials:g}")
+
+    def refuse_noise(self) -> NoReturn:
+        """For a setting at which no epsilon is certified, so that there is nothing to refute.
+
+        Raises:
+          ValueError: always.
+        """
+        raise ValueError(
+            f"noise_multiplier must be large enough that an epsilon is certified, got "
+            f"{self.noise_multiplier:g} at {self.num_steps} steps and delta {self.delta:g}"
+        )
 
     @property
     def note(self) -> str:

@@ -91,6 +91,8 @@ def test_bad_files(tmp_path: pathlib.Path) -> None:
             json.dumps(record | {"parameters": {"num_steps": [50]}}),
             r"parameters\['num_steps'\] must be a num",
         ),
+        (json.dumps(record | {"parameters": {"scaling": "x"}}), r"parameters\['scaling'\] must be a number"),
+        (json.dumps(record | {"parameters": {"offset": None}}), r"parameters\['offset'\] must be a number"),
         (json.dumps(record | {"method": None}), "method must be a text"),
     ]
     for text, message in cases:
@@ -106,6 +108,8 @@ def test_a_file_that_cannot_be_read_is_bad_input(tmp_path: pathlib.Path) -> None
     for path in (tmp_path / "none.json", tmp_path):
         with pytest.raises(ValueError, match="audit must be a file that can be read"):
             AuditResult.load(path)
+    with pytest.raises(ValueError, match=r"audit must be a file that can be read, got '\.?'"):
+        AuditResult.load("")
     path = tmp_path / "bytes.json"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ValueError, match="audit must be a JSON file"):

@@ -128,6 +128,8 @@ def test_claims_are_the_ladders() -> None:
     [
         (("--scaling", "0"), "scaling must be finite and > 0, got 0"),
         (("--scaling", "nan"), "scaling must be a number, got nan"),
+        (("--scaling", "0.1,0.2,0.1"), "scaling must have no value twice in six digits, got [0.1, 0.2, 0.1]"),
+        (("--scaling", "0.1,0.10000001"), "scaling must have no value twice"),
         (("--offset", "-1"), "offset must be finite and > 0, got -1"),
         (("--sampling_probability", "0"), "sampling_probability must be > 0, got 0"),
         (("--sampling_probability", "1e-10"), "sampling_probability must be 0 or at least 2^-32"),

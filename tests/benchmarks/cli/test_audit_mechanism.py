@@ -78,7 +78,7 @@ def test_bad_key() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--name", "nothing"), "name must be one of gaussian, "),
+        (("--name", "nothing"), "name must be one of 'gaussian', 'gaussian, much noise', "),
         (("--trials", "100"), "trials must be a whole number >= 8000, got 100"),
         (("--trials", "1e15"), "trials must be at most 1e+09, got 1e+15"),
         (("--seed", "-1"), "seed must be a whole number >= 0, got -1"),

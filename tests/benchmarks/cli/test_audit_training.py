@@ -82,6 +82,11 @@ def test_feature_goes_on_the_ladder(capsys: pytest.CaptureFixture[str], tmp_path
         (("dpsgd", "--noise_multiplier", "0"), "noise_multiplier"),
         (("dpsgd", "--design", "one_run", "--canary", "random", "--dataset", "nothing"), "dataset"),
         (("dpsgd", "--design", "one_run", "--canary", "random", "--model", "nothing"), "model"),
+        (
+            ("dpsgd", "--num_steps", "5", "--noise_multiplier", "1e-9"),
+            "noise_multiplier must be large enough",
+        ),
+        (("feature", "--num_steps", "5", "--noise_multiplier", "1e-9"), "noise_multiplier must be large eno"),
         (("feature", "--delta", "2"), "delta"),
         (("feature", "--sampling_probability", "0"), "sampling_probability"),
     ],

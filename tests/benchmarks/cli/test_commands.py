@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -33,6 +34,16 @@ def answer(*words: str) -> dict[str, Any]:
     found = json.loads(done.stdout)
     assert isinstance(found, dict)
     return found
+
+
+def test_threads_at_work_do_not_crash_an_interrupted_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interpreter is left at once, with the status of an interrupt and of nothing else."""
+    left: list[int] = []
+    monkeypatch.setattr(main.os, "_exit", left.append)
+    for status in (0, 1, 130):
+        monkeypatch.setattr(main, "main", lambda _, status=status: status)
+        assert main._command(argparse.Namespace()) == status
+    assert left == [130]
 
 
 def test_epsilon() -> None:
