@@ -101,6 +101,44 @@ def bins(mass: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
 _LEVELS = np.array([1e-7, 1e-4, 0.01, 0.1, 0.25, 0.4])
 
 
+def density_sets(mass: Array, variation: Array, g: Array) -> tuple[Array, Array]:
+    """Masses and total variations of the density of losses between two edges, for `Decay`.
+
+    All above an edge, and what is left of that below some others: at a weight's steep end the density's
+    variation may not be known.
+
+    Args:
+      mass: lower bound of the mass of each cell, shape [n].
+      variation: upper bound of the total variation within each cell, shape [n].
+      g: density at the edges, shape [n + 1].
+    """
+    usable = np.isfinite(mass) & np.isfinite(variation)
+    mass, variation = np.where(usable, mass, 0.0), np.where(usable, variation, np.inf)
+    share = np.cumsum(mass)
+    ends = np.searchsorted(share, _SHARES * share[-1]) + 1
+    masses, variations = [], []
+    for end in np.unique([*ends[ends < len(mass)], len(mass)]):
+        masses.append(np.cumsum(mass[:end][::-1])[::-1])
+        variations.append(np.cumsum(variation[:end][::-1])[::-1] + g[:end] + g[end])
+    # Rounding: the mass is only used as a lower bound, the variation as an upper one.
+    all_mass = np.minimum(np.concatenate(masses), 1.0) * (1.0 - 1e-12)
+    all_variation = 1.001 * np.concatenate(variations)
+    good = np.isfinite(all_variation) & (all_mass > 0)
+    all_mass, all_variation = all_mass[good], all_variation[good]
+    order = np.lexsort((-all_mass, all_variation))
+    best = np.maximum.accumulate(all_mass[order])
+    kept = order[np.diff(best, prepend=0.0) > 0.0]  # the others have no more mass, and vary no less
+    return all_mass[kept], all_variation[kept]
+
+
+_SHARES = np.array([0.5, 0.9, 0.99, 0.999, 1.0 - 1e-5])
+
+
+def no_weight(u: Array) -> tuple[Array, Array]:
+    """The weight 1: its logarithm and the slope of that."""
+    return np.zeros_like(u), np.zeros_like(u)
+
+
 class Moments(abc.ABC):
     """A measure of the finite losses of one step, of mass at most 1, as far as its moments go."""
 
@@ -164,13 +202,14 @@ class Law(Moments):
     def anchor(self) -> float:
         """A finite loss near which most of the mass of a step lies, on one side of it or on both."""
 
-    def layer(self, low: float, high: float, *, power: int) -> Moments | None:
+    def layer(self, low: float, high: float, *, power: int, rise: int) -> Moments | None:
         """The law times a smooth weight between the losses `low` and `high`; the weights of layers add up.
 
         Args:
           low: -inf, or where the weight rises to 1.
-          high: inf, or where the weight falls to 0: above, like e^{-power L} or faster.
+          high: inf, or where the weight falls to 0: far above, like e^{-power L} or faster.
           power: >= 1, the same for all layers.
+          rise: >= 1, the same for all layers: the larger, the sharper are both edges.
         """
         return None
 

@@ -15,8 +15,9 @@ from typing import final
 import numpy as np
 from scipy import special
 
-from exactdp.accounting.laws.law import Atom, Decay, Law, Moments, Nodes, bins
-from exactdp.accounting.pairs.base import Array, Masses, Pair
+from exactdp.accounting.laws import layer
+from exactdp.accounting.laws.law import Atom, Decay, Law, Moments, Nodes, bins, density_sets, no_weight
+from exactdp.accounting.pairs.base import Array, Masses, Pair, Quadrature
 
 NEAR_LIMIT = 0.97
 """Share of a pair's largest slope up to which its quadrature and its cells are asked for."""
@@ -53,8 +54,9 @@ class MappedLaw(Law):
             far = math.log(self.q) + u + np.log1p(np.exp(-np.maximum(u, 30.0) - self._log_odds))
         return np.where(u <= 30.0, near, far)
 
-    def inverse(self, log_w: Array) -> Array:
-        """u with log w(u) = log_w; -inf at or below log(1-q)."""
+    def inverse(self, loss: Array) -> Array:
+        """u with log w(u) = loss; -inf at or below log(1-q)."""
+        log_w = loss
         if self.q == 1.0:
             return log_w
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -174,15 +176,44 @@ class MappedLaw(Law):
             tail = np.append(tail, 0.0)
         return Nodes(loss, log_p, rule.log_alias, tail)
 
-    def layer(self, low: float, high: float, *, power: int) -> Moments | None:
+    least_slope = 0.0
+
+    def loss(self, u: Array) -> Array:
+        """L(u)."""
+        return self._sign * self.log_w(u)
+
+    def log_density(self, u: Array) -> Array:
+        """log of P's density against Q's, of the sampled pair; in the remove direction."""
+        return self.log_w(u)
+
+    def rule(
+        self,
+        *,
+        order: float,
+        frequency: float,
+        slopes: tuple[float, float],
+        cosine_power: float,
+        log_target: float,
+    ) -> Quadrature:
+        """As `Weighable.rule`; in the remove direction."""
+        return self.pair.quadrature(
+            slopes=(slopes[0], min(slopes[1], NEAR_LIMIT * self.pair.slope_limits[1])),
+            frequency=frequency,
+            cosine_power=cosine_power,
+            log_target=log_target,
+        )
+
+    def steepest(self, order: float, u: float) -> float:
+        """As `Weighable.steepest`; in the remove direction."""
+        return 1.0 + order
+
+    def layer(self, low: float, high: float, *, power: int, rise: int) -> Moments | None:
         if self.add or self.pair.infinity_mass or self.pair.missing_mass:
             return None
-        from exactdp.accounting.laws import layer
-
-        return layer.Layer(self, low, high, power=power)
+        return layer.Layer(self, low, high, power=power, rise=rise)
 
     def decay(self, *, order: float, log_moment: float) -> Decay | None:
-        return self.decay_weighted(_no_weight, order=order, log_moment=log_moment)
+        return self.decay_weighted(no_weight, order=order, log_moment=log_moment)
 
     def decay_weighted(
         self, weight: Callable[[Array], tuple[Array, Array]], *, order: float, log_moment: float
@@ -222,14 +253,7 @@ class MappedLaw(Law):
         joined = bins(np.nan_to_num(mass, nan=0.0), log_w[:-1], log_w[1:])
         if self.add:
             joined = joined[0][::-1], -joined[2][::-1], -joined[1][::-1]
-        mass_above = np.cumsum(mass[::-1])[::-1]
-        variation_above = np.cumsum(variation[::-1])[::-1] + g[:-1] + g[-1]
-        good = np.isfinite(variation_above) & (mass_above > 0)
-        return Decay(np.minimum(mass_above[good], 1.0), 1.001 * variation_above[good], *joined)
-
-
-def _no_weight(u: Array) -> tuple[Array, Array]:
-    return np.zeros_like(u), np.zeros_like(u)
+        return Decay(*density_sets(mass, variation, g), *joined)
 
 
 def _slopes(score: Array, *pulls: Array) -> tuple[Array, Array]:

@@ -14,14 +14,16 @@ so L increases strictly and its inverse is closed-form (with X = e^v, e^L = l so
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
 from scipy import special
 
-from exactdp.accounting.laws.law import Decay, Law, Nodes, bins
+from exactdp.accounting.laws import layer
+from exactdp.accounting.laws.law import Decay, Law, Moments, Nodes, bins, density_sets, no_weight
 from exactdp.accounting.pairs import base
-from exactdp.accounting.pairs.base import Array, Masses
+from exactdp.accounting.pairs.base import Array, Masses, Quadrature
 from exactdp.accounting.pairs.gaussian import Gaussian
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -78,13 +80,13 @@ class ReplaceLaw(Law):
         with np.errstate(over="ignore"):
             return self._k / (self._k + np.exp(-v))
 
-    def loss(self, v: Array) -> Array:
-        """L(v), with a small relative error everywhere."""
-        size = np.abs(v)
+    def loss(self, u: Array) -> Array:
+        """L at v = u, with a small relative error everywhere."""
+        size = np.abs(u)
         # Near 0: (1 + K e^v) / (1 + K e^-v) = 1 + (e^{2v} - 1) s(-v), without cancellation.
         near = np.log1p(np.expm1(2.0 * np.minimum(size, 1.0)) * self._share(-np.minimum(size, 1.0)))
         far = self._log1p_k(size) - np.log1p(self._k * np.exp(-size))
-        return np.copysign(np.where(size <= 1.0, near, far), v)
+        return np.copysign(np.where(size <= 1.0, near, far), u)
 
     def preimage(self, loss: Array) -> tuple[Array, Array]:
         """v with L(v) = loss, and a bound of its absolute error."""
@@ -155,35 +157,71 @@ class ReplaceLaw(Law):
         """
         return 1.0 if self._log_k <= 0.0 else 2.0
 
-    def nodes(self, *, order: float, frequency: float, count: int) -> Nodes:
-        """Trapezoid rule in v for w(v)^{1+z} w(-v)^{-z} against N(0, mu^2), z = order + iy.
+    def rule(
+        self,
+        *,
+        order: float,
+        frequency: float,
+        slopes: tuple[float, float],
+        cosine_power: float,
+        log_target: float,
+    ) -> Quadrature:
+        """Trapezoid rule in v for w(v)^{1+z} w(-v)^{-z} against N(0, mu^2), z = order + iy, times a weight.
 
         On the strip, w = A + B e^{ia} with A, B > 0 has cos(a/2) (A + B) <= |w| <= A + B and an argument in
         [0, a] for 0 <= a < pi: the integrand grows by at most cos(a/2)^{-order} e^{c |y| a}, c of `_phase`.
         """
-        phase, variance = self._phase(), self.variance
-        steepest = min(1.0 + 2.0 * order, phase * (1.0 + order))
-        log_target = 44.0 + math.log1p(count)
+        variance = self.variance
         reach = self.mu * math.sqrt(2.0 * log_target + 4.0)
-        rule = base.trapezoid(
+        return base.trapezoid(
             log_density=lambda v: -v * v / (2.0 * variance),
             score=lambda v: -v / variance,
             log_growth=lambda a: a * a / (2.0 * variance),
             half_width=math.inf,
-            # The slope is >= -1 for the moment of order -1 (Q's own mass) and >= 0 for the others.
-            low=-variance - reach,
-            high=variance * steepest + reach,
-            frequency=phase * frequency,
-            cosine_power=order,
+            low=variance * (self.least_slope + slopes[0]) - reach,
+            high=variance * slopes[1] + reach,
+            frequency=self._phase() * frequency,
+            cosine_power=order + cosine_power,
             log_target=log_target,
         )
-        back = float(self._share(-rule.u[-1:])[0])
-        ends = rule.tails(-1.0, min(steepest, 1.0 + order + order * back))
+
+    least_slope = -1.0
+    """Of the moment of order -1 (Q's own mass); the others' are >= 0."""
+
+    def steepest(self, order: float, u: float) -> float:
+        """As `Weighable.steepest`."""
+        back = float(self._share(np.array([-u]))[0]) if u > -math.inf else 1.0
+        return min(1.0 + 2.0 * order, self._phase() * (1.0 + order), 1.0 + order + order * back)
+
+    def inverse(self, loss: Array) -> Array:
+        """v with L(v) = loss, about."""
+        return self.preimage(loss)[0]
+
+    def log_density(self, u: Array) -> Array:
+        """log of P's density against N(0, mu^2)."""
+        return self._log_w(u)
+
+    def nodes(self, *, order: float, frequency: float, count: int) -> Nodes:
+        rule = self.rule(
+            order=order,
+            frequency=frequency,
+            slopes=(0.0, self.steepest(order, -math.inf)),
+            cosine_power=0.0,
+            log_target=44.0 + math.log1p(count),
+        )
         tail = np.zeros(len(rule.u))
-        tail[0], tail[-1] = ends
+        tail[0], tail[-1] = rule.tails(self.least_slope, self.steepest(order, float(rule.u[-1])))
         return Nodes(self.loss(rule.u), rule.log_weight + self._log_w(rule.u), rule.log_alias, tail)
 
+    def layer(self, low: float, high: float, *, power: int, rise: int) -> Moments | None:
+        return layer.Layer(self, low, high, power=power, rise=rise)
+
     def decay(self, *, order: float, log_moment: float) -> Decay:
+        return self.decay_weighted(no_weight, order=order, log_moment=log_moment)
+
+    def decay_weighted(
+        self, weight: Callable[[Array], tuple[Array, Array]], *, order: float, log_moment: float
+    ) -> Decay:
         """Bounds from the density g = f / (dL/dv) of the tilted loss, f being the tilted density of v.
 
         With s = s(v), r = s(-v): (log f)' = -v/mu^2 + (1 + order) s + order r, where s rises and r falls;
@@ -199,11 +237,12 @@ class ReplaceLaw(Law):
         s, r = self._share(v), self._share(-v)
         h = s + r
         log_f = -0.5 * v * v / variance - math.log(mu * math.sqrt(2.0 * math.pi)) - log_moment
-        log_f = log_f + self._log_w(v) + order * self.loss(v)
+        log_weight, fall = weight(v)
+        log_f = log_f + self._log_w(v) + order * self.loss(v) + log_weight
         with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
             f = np.exp(log_f)
-            low = score[1:] + (1.0 + order) * s[:-1] + order * r[1:]
-            high_slope = score[:-1] + (1.0 + order) * s[1:] + order * r[:-1]
+            low = score[1:] + (1.0 + order) * s[:-1] + order * r[1:] + np.minimum(fall[:-1], fall[1:])
+            high_slope = score[:-1] + (1.0 + order) * s[1:] + order * r[:-1] + np.maximum(fall[:-1], fall[1:])
             mass = f[:-1] * np.where(np.abs(low) < 1e-12, step, np.expm1(low * step) / low)
             bend, rest = (s - r) / h, 1.0 - h
             sides = (slice(None, -1), slice(1, None))
@@ -212,18 +251,14 @@ class ReplaceLaw(Law):
             steepest = np.maximum(np.abs(g_low), np.abs(g_high))
             monotone = (g_low >= 0.0) | (g_high <= 0.0)
             variation = np.where(monotone, np.abs(np.diff(g)), g[:-1] * np.expm1(steepest * step))
-        # Sets of losses: all above an edge, and both tails |v| >= edge (the middle has the steep peak).
-        above_mass, above_variation = _suffix_sums(mass), _suffix_sums(variation)
-        masses = [above_mass, above_mass[zero : 2 * zero] + _prefix_sums(mass[:zero])]
-        jumps = g[:-1] + g[-1]
-        inner = jumps[zero : 2 * zero] + g[zero:0:-1] + g[0]
-        variations = [
-            above_variation + jumps,
-            above_variation[zero : 2 * zero] + _prefix_sums(variation[:zero]) + inner,
-        ]
+        # Sets of losses: all between two edges, and both tails |v| >= edge (the middle has the steep peak).
+        masses, variations = density_sets(mass, variation, g)
+        both = _suffix_sums(mass)[zero : 2 * zero] + _prefix_sums(mass[:zero])
+        inner = g[zero : 2 * zero] + g[-1] + g[zero:0:-1] + g[0]
+        varied = _suffix_sums(variation)[zero : 2 * zero] + _prefix_sums(variation[:zero]) + inner
         # Rounding: the mass is only used as a lower bound, the variation as an upper one.
-        all_mass = np.minimum(np.concatenate(masses), 1.0) * (1.0 - 1e-12)
-        all_variation = 1.001 * np.concatenate(variations)
+        all_mass = np.append(masses, np.minimum(both, 1.0) * (1.0 - 1e-12))
+        all_variation = np.append(variations, 1.001 * varied)
         good = np.isfinite(all_variation) & (all_mass > 0.0)
         loss = self.loss(v)
         joined = bins(np.nan_to_num(mass, nan=0.0), loss[:-1], loss[1:])

@@ -240,7 +240,7 @@ def trapezoid(
       log_target: as in `Pair.quadrature`.
 
     Raises:
-      Unsuitable: more than 2e5 nodes would be needed.
+      Unsuitable: more than 4e5 nodes would be needed.
     """
     limit = min(half_width, math.pi) * 0.98
     a = limit * _FRACTIONS
@@ -249,7 +249,7 @@ def trapezoid(
     steps = 2.0 * math.pi * a / (growth + log_target + 1.5)
     step = float(np.max(steps))
     count = int((high - low) / step) + 2
-    if count > 200_000:
+    if count > 400_000:
         raise Unsuitable(f"quadrature needs {count} nodes")
     u = low + step * np.arange(count, dtype=np.float64)
     log_weight = log_density(u)

@@ -23,8 +23,9 @@ from exactdp.accounting.prv import saddle
 from exactdp.accounting.prv.measures import Composition, Cumulants, Measure, cumulants
 from exactdp.accounting.prv.saddle import EPS, Components
 
-_MAX_NODES, _MAX_SMOOTHED = 100_000, 400_000
+_MAX_NODES, _MAX_SMOOTHED = 200_000, 400_000
 _MAX_WORK, _MAX_SMOOTHED_WORK = 10_000_000_000, 40_000_000
+_FAR = 1e4  # over the most nodes: up to where the integrand's decay is bounded
 _MOST_TERMS = 200_000  # held at once
 _MOST = 2e5  # largest order tried where the orders have no limit
 
@@ -130,7 +131,8 @@ class Contour:
 
     def _choose_reach(self, log_target: float) -> float:
         """Where the nodes may end: what lies beyond is bounded interval by interval."""
-        y = self._step * np.geomspace(1.0, _MAX_SMOOTHED, 240)
+        # What is proved may say something of the far end only, and nothing of a stretch before it.
+        y = self._step * np.geomspace(1.0, _FAR * _MAX_SMOOTHED, 410)
         # The nodes in (y_k, y_{k+1}] have sum step / y^2 <= 1/y_k - 1/y_{k+1} + step / y_k^2.
         weight = np.append(1.0 / y[:-1] - 1.0 / y[1:], 1.0 / y[-1]) + self._step / y**2
         with np.errstate(under="ignore"):

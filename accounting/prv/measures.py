@@ -25,6 +25,7 @@ from exactdp.accounting.prv import layer_saddle, saddle
 from exactdp.accounting.prv.saddle import EPS, Saddle
 
 _MAX_WORK = 10_000_000_000  # quadrature nodes times contour nodes
+_CLOSEST = 2e-4  # of a layer: two large losses may weigh no less than one
 _DIRECT = 700  # what a transform costs for each node of either kind, in products
 
 Parts = Sequence[tuple[Moments, int]]
@@ -79,6 +80,14 @@ class Measure(Protocol):
         """K and its derivatives at `order`."""
         ...
 
+    def beyond(self, at: Cumulants, factor: float) -> float:
+        """How many losses exceed the cut that they should lie below, in the mean, tilted.
+
+        Only those count that exceed it by far: e^loss - 1, nearly proportional to the likelihood ratio of the
+        pair that is sampled, by `factor`.
+        """
+        ...
+
     def log_decay(self, at: Cumulants, y: Array) -> Array:
         """log of a bound on |M(order + iy)| / M(order): on [y_k, y_{k+1}] for each k, last beyond y_last."""
         ...
@@ -110,16 +119,26 @@ def cumulants(components: Parts, order: float, *, frequency: float = 0.0) -> Cum
 
 
 class Composition:
-    """All of a composition: a `Measure`."""
+    """All of a composition, or what lies below the lowest layer of it: a `Measure`.
 
-    closest = 0.02
+    Args:
+      components: each component's measure, with its count.
+      cut: the lowest layer's lower cut, inf for all of the composition.
+    """
 
-    def __init__(self, components: Parts) -> None:
-        self._components = components
+    def __init__(self, components: Parts, *, cut: float = math.inf) -> None:
+        self._components, self._cut = components, cut
+        self.closest = 0.02 if cut == math.inf else _CLOSEST
         self.order_limit = min(law.order_limit for law, _ in components)
 
     def cumulants(self, order: float) -> Cumulants:
         return cumulants(self._components, order)
+
+    def beyond(self, at: Cumulants, factor: float) -> float:
+        return sum(
+            n * _share_above(part, _times(factor, self._cut))
+            for (_, n), part in zip(self._components, at.parts, strict=True)
+        )
 
     def log_decay(self, at: Cumulants, y: Array) -> Array:
         total = np.zeros(len(y))
@@ -154,12 +173,14 @@ class Layer:
     Args:
       below: each component's measure below the layer, with its count.
       part: each component's measure in the layer.
+      low: the layer's lower cut.
+      high: the upper one, or inf.
     """
 
-    closest = 2e-4  # two large losses may weigh no less than one
+    closest = _CLOSEST
 
-    def __init__(self, below: Parts, part: Sequence[Moments]) -> None:
-        self._below, self._part = below, part
+    def __init__(self, below: Parts, part: Sequence[Moments], *, low: float, high: float) -> None:
+        self._below, self._part, self._low, self._high = below, part, low, high
         self.order_limit = min(law.order_limit for law in (*(a for a, _ in below), *part))
 
     def _tilted(self, order: float, frequency: float = 0.0) -> list[tuple[int, Tilted, Tilted]]:
@@ -181,6 +202,15 @@ class Layer:
         )
         parts = tuple(t for _, a, b in tilted for t in (a, b))
         return Cumulants(at.order, at.log_moment, at.mean, at.variance, error, parts)
+
+    def beyond(self, at: Cumulants, factor: float) -> float:
+        # In the last layer, all that lies far above its lower cut is no single hump.
+        high = self._high if self._high < math.inf else _times(factor, self._low)
+        below = sum(
+            n * _share_above(part, _times(factor, self._low))
+            for (_, n), part in zip(self._below, at.parts[::2], strict=True)
+        )
+        return max(below, *(_share_above(part, _times(factor, high)) for part in at.parts[1::2]))
 
     def log_decay(self, at: Cumulants, y: Array) -> Array:
         # |prod (a + b)^n - prod a^n| is at most the same of bounds of |a| and |b|: it has no minus signs.
@@ -245,6 +275,15 @@ _SLACK = 1e-9  # of a logarithm: far above its rounding
 
 def _step(tilted: Tilted) -> layer_saddle.Step:
     return layer_saddle.Step(tilted.log_moment, tilted.mean, tilted.variance, tilted.log_moment_error)
+
+
+def _times(factor: float, loss: float) -> float:
+    """log(1 + factor (e^loss - 1))."""
+    return loss + math.log(factor - (factor - 1.0) * math.exp(-loss))
+
+
+def _share_above(part: Tilted, loss: float) -> float:
+    return float(part.weight[part.deviation > loss - part.mean].sum())
 
 
 def _log_decay(law: Moments, order: float, part: Tilted, y: Array) -> Array:

@@ -24,11 +24,13 @@ _LAYERED = math.log(1e-9)  # likewise, by layers
 _SHARE = 0.05  # of the tolerance, that the contour's errors may take
 _LEAST_TOLERANCE = math.log(1e-19)  # of the contour's scale: rounding is far above
 _FIRST, _LAST = 13, 21  # log2 of the lattice sizes tried
+_LAST_SKETCH = 17  # likewise, where a first idea is wanted
 _LOOSE, _FIRST_LOOSE = 1e-4, 11  # a tolerance for which a smaller size may do, and that size
-_FIRST_LAYERED, _LAST_LAYERED = 12, 17  # likewise, for a lattice by layers
+_FIRST_LAYERED, _LAST_LAYERED = 12, 18  # likewise, for a lattice by layers
 _FIRST_NESTED, _LAST_NESTED = 11, 18  # likewise, for two steps summed directly
 _FEW = 10  # steps up to which a lattice is quick; below, one by layers aims at a hundredth of the accuracy
 _TILTED = 1e-3  # width over epsilon beyond which one tilt does not serve
+_NEARLY = 1e-3  # likewise, up to which sharper layers are worth while at once
 
 
 def smoothing(tolerance: float, order: float) -> float:
@@ -47,8 +49,8 @@ def epsilon_of(
     """epsilon(delta) in one direction; where it is certainly below `floor`, without refinement."""
     if tolerance is not None:
         # |d delta / d epsilon| <= 1: no relative error of delta that is aimed at gives a narrower interval.
-        # It has two ends, and rounding, which is not the same on all processors.
-        tolerance = max(tolerance, 4.0 * math.exp(LOG_TOLERANCE) * delta)
+        # It has two ends, each with several errors, and rounding is not the same on all processors.
+        tolerance = max(tolerance, 8.0 * math.exp(LOG_TOLERANCE) * delta)
     if engine in ("auto", "closed form"):
         form = closed.find(components)
         if form is not None:
@@ -110,22 +112,34 @@ def _by_transform(
             found = _by_contour(components, log_delta, tolerance, floor)
         if found is not None and (found.width <= _wanted(found, tolerance) or found.upper <= floor):
             return found
+    if engine == "auto" and not few:
+        # It tells whether one tilt serves, and where to lay the layers.
         with contextlib.suppress(Unsuitable):
-            layered = _by_split(components, log_delta, tolerance, found)
-            found = layered if found is None else found.intersect(layered)
-        if found is not None and (
-            engine == "contour" or found.width <= (tolerance or 1e-4 * max(found.upper, 0.01))
-        ):
+            sketch = _by_lattice(components, log_delta, tolerance, floor, last=_LAST_SKETCH, layered=False)
+            found = sketch if found is None else found.intersect(sketch)
+        if found is not None and (found.width <= _wanted(found, tolerance) or found.upper <= floor):
             return found
+    if engine in ("auto", "contour"):
+        with contextlib.suppress(Unsuitable):
+            found = _by_split(components, log_delta, tolerance, found, sharp=False)
+            if _wanted(found, tolerance) < found.width < _NEARLY * max(found.upper, 0.01):
+                found = _by_split(components, log_delta, tolerance, found, sharp=True)
+        if found is not None:
+            enough = 100.0 * _wanted(found, None) if few else _wanted(found, None)
+            if engine == "contour" or found.width <= (tolerance or enough):
+                return found
         if engine == "contour":
             raise Unsuitable("no contour certifies this query")
     try:
         other = quick or _by_lattice(components, log_delta, tolerance, floor)
+        found = other if found is None else found.intersect(other)
     except Unsuitable:
         if found is None:
             raise
-        return found
-    return other if found is None else found.intersect(other)
+    if engine == "auto" and not few and found.width > _wanted(found, tolerance) and found.upper > floor:
+        with contextlib.suppress(Unsuitable):
+            found = _by_split(components, log_delta, tolerance, found, sharp=True)
+    return found
 
 
 def _cap(components: Components, delta: float) -> float:
@@ -176,22 +190,34 @@ def _by_contour(components: Components, log_delta: float, tolerance: float | Non
 
 
 def _by_split(
-    components: Components, log_delta: float, tolerance: float | None, known: Interval | None
+    components: Components, log_delta: float, tolerance: float | None, known: Interval | None, *, sharp: bool
 ) -> Interval:
     """By contours of the layers of the largest loss, laid about ever better guesses of epsilon."""
     if known is not None:
-        start = known.upper if known.upper < 1.5 * known.lower else max(known.lower, 0.5 * known.upper)
+        start = known.upper  # too far above costs little: all layers are then negligible
     else:
         start = contour.start(contour.find(components, log_delta=log_delta, share=0.8), log_delta)
     log_tolerance = _LAYERED if tolerance is None else math.log(_SHARE * tolerance)
     log_tolerance = min(max(log_tolerance, LOG_TOLERANCE), _ROUGHEST)
-    best: Interval | None = known
+    best = known
     for _ in range(8):
-        curve = split.split(components, epsilon=start, log_delta=log_delta, log_tolerance=log_tolerance)
-        best = _narrowed(best, _invert(curve, log_delta, start, "contour"), math.inf)
-        if best.width <= _wanted(best, tolerance):
-            break
-        laid, start = start, best.upper if best.upper < 1.5 * best.lower else 0.5 * (best.lower + best.upper)
+        laid = start
+        try:
+            curve = split.split(
+                components, epsilon=start, log_delta=log_delta, log_tolerance=log_tolerance, sharp=sharp
+            )
+        except Unsuitable:
+            if best is None:
+                raise
+            start = 0.5 * (start + best.upper)  # too far below
+            if abs(start - laid) < 0.01 * laid:
+                break
+            continue
+        else:
+            best = _narrowed(best, _invert(curve, log_delta, start, "contour"), math.inf)
+            if best.width <= _wanted(best, tolerance):
+                break
+            start = best.upper if best.upper < 1.5 * best.lower else max(best.lower, 0.75 * best.upper)
         if abs(start - laid) < 0.01 * laid:
             break
     if best is None:
@@ -238,7 +264,16 @@ def _contour_at(
     return found
 
 
-def _by_lattice(components: Components, log_delta: float, tolerance: float | None, floor: float) -> Interval:
+def _by_lattice(
+    components: Components,
+    log_delta: float,
+    tolerance: float | None,
+    floor: float,
+    *,
+    last: int = _LAST,
+    layered: bool = True,
+) -> Interval:
+    """By one tilt, on lattices of up to 2^last points, and where that does not serve by layers."""
     plan = lattice.Plan(components, log_delta=log_delta)
     at = plan.saddle(log_delta=log_delta)
     cap = _cap(components, math.exp(log_delta))
@@ -252,9 +287,9 @@ def _by_lattice(components: Components, log_delta: float, tolerance: float | Non
             best = _narrowed(best, _invert(curve, log_delta, start, "lattice"), cap)
         except Unsuitable:
             if best is None:
-                if size == _LAST:
+                if size == last:
                     break
-                size = min(_LAST, size + 4)
+                size = min(last, size + 4)
                 continue
         if best.width <= _wanted(best, tolerance) or best.upper <= floor:
             return best
@@ -264,14 +299,15 @@ def _by_lattice(components: Components, log_delta: float, tolerance: float | Non
             if abs(again.order / at.order - 1.0) > 0.2:
                 at, start = again, min(best.upper, cap)
                 continue
-        if size == _LAST or (size >= _FIRST and best.width > _TILTED * max(best.upper, 0.01)):
+        if size == last or (size >= _FIRST and best.width > _TILTED * max(best.upper, 0.01)):
             break
         if size > first and best.width > 0.7 * before:
             break
         grow = 0.5 * math.log2(best.width / _wanted(best, tolerance)) + 0.4
-        size = min(_LAST, size + max(1, math.ceil(grow)))
-    if best is None or best.width > _TILTED * max(best.upper, 0.01):
-        coarse = 100.0 if sum(n for _, n in components) < _FEW else 1.0
+        size = min(last, size + max(1, math.ceil(grow)))
+    few = sum(n for _, n in components) < _FEW
+    if layered and (best is None or best.width > _TILTED * max(best.upper, 0.01) or not few):
+        coarse = 100.0 if few else 1.0
         best = _by_layers(
             plan, log_delta, best, start, cap, lambda i: tolerance or coarse * _wanted(i, None), floor
         )
@@ -303,7 +339,7 @@ def _by_layers(
 ) -> Interval | None:
     """Where no one tilt serves: by layers of the largest loss, ever finer."""
     size, start = _FIRST_LAYERED, start if best is None else min(max(start, best.lower), best.upper)
-    for _ in range(6):
+    for _ in range(8):
         try:
             curve = plan.layered(epsilon=start, log_delta=log_delta, log2_size=size)
             found = _invert(curve, log_delta, start, "lattice")

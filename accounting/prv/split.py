@@ -6,6 +6,7 @@ contour runs through the saddle point of its own.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 
@@ -15,11 +16,11 @@ from exactdp.accounting.prv import contour, layers, saddle
 from exactdp.accounting.prv.measures import Composition, Cumulants, Layer, Measure
 from exactdp.accounting.prv.saddle import EPS, Components
 
-_LEAST_POWER, _MOST_POWER = 24, 2000
+_MOST_POWER, _MOST_RISE, _MOST_TOP = 2000, 256, 20.0
 _ABOVE = 8.0  # by which the power of the weights exceeds the largest order
+_BEYOND, _OVERSHOOT, _SHARP_OVERSHOOT = 2.0, 0.3, 0.03  # how many losses may be so far beyond a cut, tilted
 _NEGLIGIBLE = -34.0  # log of the share of delta below which a layer is only bounded
 _FEW = 10
-_TOP = 1.3  # the last cut, over epsilon: a loss beyond it is enough
 _ROUGHEST = -5.0  # log of the relative error of a layer's own delta
 
 
@@ -49,7 +50,14 @@ class Split:
         return most + math.log(total) + (rounding if upper else -rounding), slope
 
 
-def split(components: Components, *, epsilon: float, log_delta: float | None, log_tolerance: float) -> Split:
+def split(
+    components: Components,
+    *,
+    epsilon: float,
+    log_delta: float | None,
+    log_tolerance: float,
+    sharp: bool = False,
+) -> Split:
     """The layers' contours, good near `epsilon`.
 
     Args:
@@ -57,6 +65,7 @@ def split(components: Components, *, epsilon: float, log_delta: float | None, lo
       epsilon: > 0, where they are to be used.
       log_delta: log of the delta in question there; None: it is estimated.
       log_tolerance: log of the error of delta aimed at, relative.
+      sharp: with layers as sharp as may be needed, which takes longer.
 
     Raises:
       Unsuitable: a law has no layers, or a layer no contour.
@@ -65,22 +74,13 @@ def split(components: Components, *, epsilon: float, log_delta: float | None, lo
         raise Unsuitable("there are no layers about epsilon = 0")
     if sum(n for _, n in components) <= _FEW:
         raise Unsuitable("the characteristic function of a few steps hardly falls")
-    cuts = layers.cuts(epsilon, _TOP * epsilon)
-    power, size = _LEAST_POWER, log_delta
+    shape, size = _Shape(overshoot=_SHARP_OVERSHOOT if sharp else _OVERSHOOT), log_delta
+    found: list[tuple[Measure, Cumulants]] = []
     while True:
-        found: list[tuple[Measure, Cumulants]] = []
-        guess: float | None = None
-        for measure in _measures(components, cuts, power):
-            at = _saddle(measure, epsilon, log_delta, guess, power)
-            found.append((measure, at))
-            guess = at.order
-            if at.order + _ABOVE > power and not _negligible(at, epsilon, size):
-                break  # the orders fall from layer to layer: the first that matters decides
-        else:
+        sharper = _lay(components, epsilon, log_delta, shape, found)
+        if sharper is None:
             break
-        power = max(math.ceil(guess + _ABOVE), 2 * power if guess > 0.99 * power else power)
-        if power > _MOST_POWER:
-            raise Unsuitable("the layers would have to be too sharp")
+        shape = sharper
     if log_delta is None:
         size = max(at.log_moment - at.order * epsilon + at.log_size for _, at in found)
     contours: list[contour.Contour] = []
@@ -96,20 +96,76 @@ def split(components: Components, *, epsilon: float, log_delta: float | None, lo
     return Split(contours, bounds)
 
 
-def _measures(components: Components, cuts: Sequence[float], power: int) -> Iterator[Measure]:
-    """The measure below the first cut, and one a layer, each made when it is asked for."""
+@dataclasses.dataclass(frozen=True)
+class _Shape:
+    """Of the layers.
+
+    Attributes:
+      power: of the weights, see `Law.layer`.
+      rise: likewise.
+      top: the last cut, over epsilon: a loss beyond it is enough.
+      overshoot: how many losses may be far beyond a cut that they should lie below, tilted.
+    """
+
+    overshoot: float
+    power: int = 24
+    rise: int = 8
+    top: float = 1.3
+
+
+def _lay(
+    components: Components,
+    epsilon: float,
+    log_delta: float | None,
+    shape: _Shape,
+    found: list[tuple[Measure, Cumulants]],
+) -> _Shape | None:
+    """Fills `found` with the measure below the first cut and those of the layers, each with its saddle point.
+
+    Returns:
+      A sharper shape where this one is not sharp enough; `found` then ends before the last layer.
+
+    Raises:
+      Unsuitable: a law has no layers, or they would have to be too sharp.
+    """
+    found.clear()
+    guess: float | None = None
+    for measure, high in _measures(components, layers.cuts(epsilon, shape.top * epsilon), shape):
+        at = _saddle(measure, epsilon, log_delta, guess, shape.power)
+        found.append((measure, at))
+        guess = at.order
+        if _negligible(at, epsilon, log_delta):
+            continue
+        if at.order + _ABOVE > shape.power:  # the orders fall from layer to layer: the first decides
+            grown = 2 * shape.power if guess > 0.99 * shape.power else shape.power
+            power = max(math.ceil(guess + _ABOVE), grown)
+            if power > _MOST_POWER:
+                raise Unsuitable("the layers would have to be too sharp")
+            return dataclasses.replace(shape, power=power)
+        if measure.beyond(at, _BEYOND) > shape.overshoot:
+            if high == math.inf and shape.top < _MOST_TOP:
+                return dataclasses.replace(shape, top=2.0 * shape.top)
+            if high < math.inf and shape.rise < _MOST_RISE:
+                return dataclasses.replace(shape, rise=2 * shape.rise)
+    return None
+
+
+def _measures(
+    components: Components, cuts: Sequence[float], shape: _Shape
+) -> Iterator[tuple[Measure, float]]:
+    """The measure below the first cut, and one a layer, with its upper cut, each made when asked for."""
 
     def between(low: float, high: float) -> list[tuple[Moments, int]]:
-        found = [(law.layer(low, high, power=power), n) for law, n in components]
+        found = [(law.layer(low, high, power=shape.power, rise=shape.rise), n) for law, n in components]
         parts = [(measure, n) for measure, n in found if measure is not None]
         if len(parts) < len(found):
             raise Unsuitable("a law has no layers")
         return parts
 
     below = between(-math.inf, cuts[0])
-    yield Composition(below)
+    yield Composition(below, cut=cuts[0]), cuts[0]
     for low, high in zip(cuts, [*cuts[1:], math.inf], strict=True):
-        yield Layer(below, [measure for measure, _ in between(low, high)])
+        yield Layer(below, [measure for measure, _ in between(low, high)], low=low, high=high), high
         if high < math.inf:
             below = between(-math.inf, high)
 

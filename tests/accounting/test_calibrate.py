@@ -133,7 +133,7 @@ def test_few_whole_steps(epsilon: float) -> None:
 def test_tiny_targets_need_no_finer_engine(epsilon: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such a target is nearly a total variation of delta; its epsilon has the digits that delta's has."""
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the contour serves")
 
     monkeypatch.setattr(routes, "_by_lattice", refuse)
@@ -154,7 +154,7 @@ def test_a_width_that_no_delta_gives_is_not_sought(monkeypatch: pytest.MonkeyPat
     steps = gaussian(3987.882331482042, 0.01, 100)
     wide = prv.epsilon(steps, delta=1e-5, tolerance=1e-16)
 
-    def refuse(*_: object) -> None:
+    def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the contour serves")
 
     monkeypatch.setattr(routes, "_by_lattice", refuse)

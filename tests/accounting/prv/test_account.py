@@ -342,7 +342,7 @@ def test_steps_that_only_fail(failure: float, count: int) -> None:
 @pytest.mark.parametrize(
     "composition",
     [
-        [(PoissonHidden(Gaussian(0.33), 0.3), 12)],  # a lattice answers
+        [(PoissonHidden(Laplace(0.3), 0.2), 6)],  # a lattice answers
         [(PoissonHidden(Gaussian(0.33), 0.3), 2)],  # two steps, summed
         [(PoissonHidden(Gaussian(0.7), 0.3), 50)],  # a contour
     ],
@@ -366,7 +366,7 @@ def test_a_lattice_serves_the_points_around_its_own(monkeypatch: pytest.MonkeyPa
         return curve(self, **named)
 
     monkeypatch.setattr(lattice.Plan, "curve", counted)
-    composition = [(PoissonHidden(Gaussian(0.33), 0.3), 12)]
+    composition = [(PoissonVisible(Dirichlet(scaling=1.3, offset=2.8), 0.011), 11)]
     points = [6.0, 6.2, 6.4, 6.6]
     found = prv.delta_curve(composition, epsilons=points, tolerance=1e-3, direction="remove")
     assert made == [6.0] and all(one.engine == "lattice" for one in found)
