@@ -24,7 +24,7 @@ from exactdp.accounting.prv.measures import Composition, Cumulants, Measure, cum
 from exactdp.accounting.prv.saddle import EPS, Components
 
 _MAX_NODES, _MAX_SMOOTHED = 200_000, 400_000
-_MAX_WORK, _MAX_SMOOTHED_WORK = 10_000_000_000, 40_000_000
+_MAX_WORK, _MAX_SMOOTHED_WORK = 10**12, 40_000_000
 _FAR = 1e4  # over the most nodes: up to where the integrand's decay is bounded
 _MOST_TERMS = 200_000  # held at once
 _MOST = 2e5  # largest order tried where the orders have no limit

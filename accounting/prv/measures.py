@@ -24,7 +24,6 @@ from exactdp.accounting.pairs.base import Array, Unsuitable
 from exactdp.accounting.prv import layer_saddle, saddle
 from exactdp.accounting.prv.saddle import EPS, Saddle
 
-_MAX_WORK = 10_000_000_000  # quadrature nodes times contour nodes
 _CLOSEST = 2e-4  # of a layer: two large losses may weigh no less than one
 _DIRECT = 700  # what a transform costs for each node of either kind, in products
 

@@ -17,6 +17,7 @@ Engine = Literal["auto", "closed form", "contour", "lattice"]
 LOG_TOLERANCE = math.log(1e-11)
 """Of the relative error of delta aimed at."""
 
+_AIM = 1e-6  # the default width over max(epsilon, 0.01)
 _ROUGHEST = math.log(1e-2)
 """The largest one, where a wide interval is asked for."""
 
@@ -170,18 +171,25 @@ def _by_contour(components: Components, log_delta: float, tolerance: float | Non
         if most <= floor:  # the other direction is certainly the worse: no contour is needed
             return Interval(0.0, most, "contour")
         # A relative error of delta moves epsilon by about that over the order.
-        rough = LOG_TOLERANCE if tolerance is None else math.log(_SHARE * tolerance * at.order)
-        for log_accuracy in (min(max(LOG_TOLERANCE, rough), _ROUGHEST), LOG_TOLERANCE):
-            start = best.upper if best is not None else contour.start(at, log_delta)
+        first = best.upper if best is not None else contour.start(at, log_delta)
+        rough = math.log(_SHARE * (tolerance or _AIM * max(first, 0.01)) * at.order)
+        rough = min(max(LOG_TOLERANCE, rough), _ROUGHEST)
+        # With no tolerance the rough one is for what is out of reach of the fine one.
+        for log_accuracy in (LOG_TOLERANCE, rough) if tolerance is None else (rough, LOG_TOLERANCE):
+            start = best.upper if best is not None else first
             # What the contour's scale exceeds delta by has to come out of its errors.
             loss = max(0.0, at.log_moment - at.order * start + at.log_size - log_delta)
             try:
                 found = _contour_at(components, at, start, log_delta, tolerance, log_accuracy - loss)
             except Unsuitable:
+                if tolerance is None:
+                    continue
                 break
             best = found if best is None else best.intersect(found)
             if best.width <= (tolerance or math.inf if not bounded else _wanted(best, tolerance)):
                 return best
+            if tolerance is None:
+                break
         if best is not None and not bounded:
             return best
     if best is None:
@@ -249,13 +257,13 @@ def _contour_at(
     except Unsuitable:
         pass
     # Nothing is proved about the integrand's decay, or not enough: smooth it, as little as serves.
-    wanted = tolerance or 1e-6 * max(start, 0.01)
+    wanted = tolerance or _AIM * max(start, 0.01)
     eta = smoothing(wanted, at.order)
     found = None
     for _ in range(3):
         curve = contour.whole(components, at, epsilon=start, log_tolerance=log_tolerance, eta=eta)
         found = _invert(curve, log_delta, start, "contour")
-        wanted = tolerance or 1e-6 * max(found.upper, 0.01)
+        wanted = _wanted(found, tolerance)
         if found.width <= wanted:
             break
         eta, start = 0.8 * eta * math.sqrt(wanted / found.width), found.upper
@@ -320,7 +328,7 @@ def _by_lattice(
 
 
 def _wanted(found: Interval, tolerance: float | None) -> float:
-    return tolerance or 1e-6 * max(found.upper, 0.01)
+    return tolerance or _AIM * max(found.upper, 0.01)
 
 
 def _narrowed(best: Interval | None, found: Interval, cap: float) -> Interval:
