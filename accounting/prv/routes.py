@@ -88,7 +88,7 @@ def _by_sum(
     while size <= _LAST_NESTED:
         curve = nested.Nested(components, epsilon=start, log_delta=log_delta, cells=2**size)
         before = best.width if best is not None else math.inf
-        best = _narrowed(best, _invert(curve, log_delta, start, "lattice"), cap)
+        best = _narrowed(best, _invert(curve, log_delta, start, "lattice", tolerance), cap)
         if best.width <= _wanted(best, tolerance) or best.upper <= floor or best.width > 0.7 * before:
             break
         grow = 0.5 * math.log2(best.width / _wanted(best, tolerance)) + 0.4
@@ -151,9 +151,12 @@ def _cap(components: Components, delta: float) -> float:
     return max(0.0, top - delta + 1e-14 * (1.0 + abs(top)))
 
 
-def _invert(curve: Curve, log_delta: float, start: float, name: str) -> Interval:
-    upper = saddle.invert(curve, log_delta, start=start, upper=True)
-    lower = saddle.invert(curve, log_delta, start=min(start, upper), upper=False)
+def _invert(
+    curve: Curve, log_delta: float, start: float, name: str, tolerance: float | None = None
+) -> Interval:
+    precision = 0.01 * (tolerance or 0.0)
+    upper = saddle.invert(curve, log_delta, start=start, upper=True, precision=precision)
+    lower = saddle.invert(curve, log_delta, start=min(start, upper), upper=False, precision=precision)
     return Interval(min(lower, upper), upper, name)
 
 
@@ -222,7 +225,7 @@ def _by_split(
                 break
             continue
         else:
-            best = _narrowed(best, _invert(curve, log_delta, start, "contour"), math.inf)
+            best = _narrowed(best, _invert(curve, log_delta, start, "contour", tolerance), math.inf)
             if best.width <= _wanted(best, tolerance):
                 break
             start = best.upper if best.upper < 1.5 * best.lower else max(best.lower, 0.75 * best.upper)
@@ -253,7 +256,7 @@ def _contour_at(
     log_tolerance = max(log_tolerance, _LEAST_TOLERANCE)
     try:
         curve = contour.whole(components, at, epsilon=start, log_tolerance=log_tolerance)
-        return _invert(curve, log_delta, start, "contour")
+        return _invert(curve, log_delta, start, "contour", tolerance)
     except Unsuitable:
         pass
     # Nothing is proved about the integrand's decay, or not enough: smooth it, as little as serves.
@@ -262,7 +265,7 @@ def _contour_at(
     found = None
     for _ in range(3):
         curve = contour.whole(components, at, epsilon=start, log_tolerance=log_tolerance, eta=eta)
-        found = _invert(curve, log_delta, start, "contour")
+        found = _invert(curve, log_delta, start, "contour", tolerance)
         wanted = _wanted(found, tolerance)
         if found.width <= wanted:
             break
@@ -292,7 +295,7 @@ def _by_lattice(
         before = best.width if best is not None else math.inf
         try:
             curve = plan.curve(order=at.order, epsilon=start, log_delta=log_delta, log2_size=size)
-            best = _narrowed(best, _invert(curve, log_delta, start, "lattice"), cap)
+            best = _narrowed(best, _invert(curve, log_delta, start, "lattice", tolerance), cap)
         except Unsuitable:
             if best is None:
                 if size == last:

@@ -300,11 +300,18 @@ class Curve(Protocol):
         ...
 
 
-def invert(curve: Curve, log_delta: float, *, start: float, upper: bool) -> float:
+def invert(curve: Curve, log_delta: float, *, start: float, upper: bool, precision: float = 0.0) -> float:
     """The epsilon >= 0 at which the upper (lower) end of delta passes exp(log_delta), on the safe side.
 
     Newton's method, or bisection where it fails. What is returned certifies by itself: the upper end of
     delta there is <= exp(log_delta), or the lower end is >= exp(log_delta) (or epsilon is 0).
+
+    Args:
+      curve: whose end is wanted.
+      log_delta: log of delta.
+      start: a first guess.
+      upper: which end.
+      precision: by how much it may be beyond the crossing, where that is more than rounding.
 
     Raises:
       Unsuitable: no such epsilon was found (the curve is not accurate near it).
@@ -329,8 +336,8 @@ def invert(curve: Curve, log_delta: float, *, start: float, upper: bool) -> floa
             if upper and certifies(0.0):
                 return 0.0
             break
-        if abs(move) <= 1e-13 * max(1e-3, epsilon):
-            nudge = 1e-13 * max(1e-3, epsilon)
+        nudge = max(1e-13 * max(1e-3, epsilon), precision)
+        if abs(move) <= nudge:
             for _ in range(12):
                 if certifies(epsilon):
                     return epsilon
