@@ -3,14 +3,17 @@
 Paper: arXiv 2506.19836v1, the AFHQ and LSUN experiments. For AFHQ at epsilon = 8 it prints FID 286.7 for DP
 and 101.9 for feature DP: its numbers, of its own data and network; none of that is to be compared with what
 is printed here. AFHQ, LSUN and Inception's weights are not part of this repository's data; the paper's
-hyper-parameters and blur were not recovered. Here a small U-Net is trained on 160 crops of 25 x 25 pixels,
-and the distance is one on random convolutions. A face blurred with sigma = 2 can be matched to its owner
-nearly always, so that Theorem 4 is nearly empty for it: it is public in name only.
+hyper-parameters and blur were not recovered. Here a small U-Net is trained on 160 crops of 25 x 25 pixels, or
+on the 6 000 animals of a subset of CIFAR-10, and the distance is one on random convolutions. An image blurred
+with sigma = 2 can be matched to its owner nearly always, so that Theorem 4 is nearly empty for it: it is
+public in name only.
 
 Command:       python -m exactdp.benchmarks.feature_diffusion --dataset lfw_faces --out results
-               (--dataset cifar10_animals: larger, for a machine with more than a few cores)
-Expected time: half an hour of one core for lfw_faces; an interrupted run goes on with the same command.
-Expected:      a lower denoising loss for feature DP, most of it from pre-training on the public views.
+               (--dataset cifar10_animals: likewise)
+Expected time: half an hour of one core for lfw_faces, an hour for cifar10_animals; an interrupted run goes on
+               with the same command.
+Expected:      lfw_faces: a lower denoising loss for feature DP, most of it from pre-training on the public
+               views; cifar10_animals: so at epsilon 0.5, the other way round at 8.
 """
 
 from __future__ import annotations
@@ -77,10 +80,10 @@ SIZES = {
         _CANDIDATES,
     ),
     "cifar10_animals": Size(
-        Experiment("cifar10_animals", "unet", 0, 1000, 1000, paper=ARXIV),
-        Network(width=16, heads=2),
-        4000,
-        1e-3,
+        Experiment("cifar10_animals", "unet", 0, 120, 100, sampling_probability=0.005, paper=ARXIV),
+        Network(width=8, heads=2),
+        500,
+        3e-3,
         _CANDIDATES,
     ),
 }
@@ -246,13 +249,28 @@ def draw(path: Path) -> list[Path]:
         note = (
             f"{images} generated images against {images} test images; bars and bands: one standard deviation "
             "over the seeds. The distance is no FID; that of the blurred test images is to the same images "
-            "unblurred. A face blurred with σ = 2 is public in name only: it can be matched to its owner "
+            "unblurred. An image blurred with σ = 2 is public in name only: it can be matched to its owner "
             "nearly always, and Theorem 4 is nearly empty for it. The paper's own numbers (AFHQ, ε = 8: FID "
             "286.7 for DP, 101.9 for feature DP) are of other data, network and distance."
         )
+        unseparated = not_below(sweep.summaries(rows, measure="test_loss"))
+        if unseparated:
+            places = ", ".join(f"{value:g}" for value in unseparated)
+            note += f" At ε = {places} the loss of feature DP is not below DP-SGD's by more than the bars."
         # The legend is that of the panel which has all lines.
         chart.finish(figure, every[1:] + every[:1], title=chart.sizes(header), note=note, ncols=2)
         return style.save(figure, path.with_suffix(""))
+
+
+def not_below(losses: Sequence[sweep.Summary]) -> list[float]:
+    """The epsilons at which feature DP's loss and a deviation reach DP-SGD's less a deviation."""
+    found = {(one.series, one.x): one for one in losses}
+    return [
+        epsilon
+        for epsilon in sorted(EPSILONS)
+        if (ours := found.get(("feature", epsilon))) and (other := found.get(("dpsgd", epsilon)))
+        if ours.mean + ours.deviation >= other.mean - other.deviation
+    ]
 
 
 def table(rows: Sequence[store.Row]) -> str:

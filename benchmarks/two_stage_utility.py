@@ -11,7 +11,7 @@ that is no table, put into the same template, and rows drawn from the private st
 Command:       python -m exactdp.benchmarks.two_stage_utility --dataset adult --out results
                (--study share, value_weight or order: other questions; --model gpt2: the paper's size;
                --baselines two_stage_baselines.csv: AIM and others beside them)
-Expected time: an hour and a half on two cores for adult; an interrupted run goes on with the same command.
+Expected time: an hour of one core for each seed of adult; an interrupted run goes on with the same command.
 Expected:      adult at epsilon 1: F1 of the default above 55 %, of the published variants below 40 %; most of
                it from the private statistics.
 """
@@ -232,7 +232,13 @@ def _draw_methods(path: Path, header: Mapping[str, object], rows: Sequence[store
         panels[1].set_xlabel("Hist: overlap of marginals (%)")
         met = {_kind(row) for row in rows}
         _legend(panels[0], header, [kind for kind in (_CERTIFIED, _CLAIMED, _STAGE_2, _FREE) if kind in met])
-        chart.finish(figure, list(panels), title=_title(header))
+        several = [
+            name for name in present if len({row["seed"] for row in rows if row["series"] == name}) > 1
+        ]
+        note = "Bars: one standard deviation over the seeds" if several else ""
+        once = [_NAMES[name] for name in present if name not in several]
+        note += f"; one run: {', '.join(once)}." if several and once else "." if several else ""
+        chart.finish(figure, list(panels), title=_title(header), note=note)
         return style.save(figure, path.with_suffix(""))
 
 

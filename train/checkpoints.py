@@ -9,9 +9,12 @@ for its owner alone, whatever the folder of the run is.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import logging
 import os
 import shutil
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,6 +30,21 @@ _FULL = os.strerror(errno.ENOSPC)
 
 class NotSaved(OSError):
     """A checkpoint could not be written; the earlier ones are as they were."""
+
+
+@contextlib.contextmanager
+def _untold_tracebacks() -> Generator[None]:
+    """Orbax's threads log each exception that they pass on; who gets it tells it once, in plain words."""
+
+    def wanted(entry: logging.LogRecord) -> bool:
+        return not (entry.exc_info and "orbax" in entry.pathname)
+
+    logger = logging.getLogger("absl")
+    logger.addFilter(wanted)
+    try:
+        yield
+    finally:
+        logger.removeFilter(wanted)
 
 
 class Checkpoints:
@@ -64,7 +82,7 @@ class Checkpoints:
             record=ocp.args.JsonSave(record),  # pyright: ignore[reportCallIssue]
         )
         try:
-            with owner_only():
+            with owner_only(), _untold_tracebacks():
                 self._manager.save(step, args=items, force=True)
                 self._manager.wait_until_finished()
         except Exception as error:  # what a full disk raises depends on the layer that met it

@@ -22,6 +22,7 @@ from exactdp.train.data import Dataset
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "papers" / "figures" / "feature_diffusion"
 TABLE = FOLDER / "feature_diffusion_lfw_faces.csv"
+ANIMALS = FOLDER / "feature_diffusion_cifar10_animals.csv"
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -80,8 +81,19 @@ def test_a_table_without_finished_runs_is_not_drawn(tmp_path: Path) -> None:
         feature_diffusion.draw(tmp_path / TABLE.name)
 
 
-def test_committed_rows_are_what_was_asked_for() -> None:
-    header, rows = store.read_csv(TABLE)
+def test_figure_says_where_feature_dp_is_not_better(tmp_path: Path) -> None:
+    def told(rows: list[store.Row]) -> list[float]:
+        return feature_diffusion.not_below(sweep.summaries(rows, measure="test_loss"))
+
+    _table(tmp_path / TABLE.name)
+    assert told(store.read_csv(tmp_path / TABLE.name)[1]) == [0.5, 8.0]
+    assert told(store.read_csv(TABLE)[1]) == []
+    assert 8.0 in told(store.read_csv(ANIMALS)[1])
+
+
+@pytest.mark.parametrize("table", [TABLE, ANIMALS], ids=["faces", "animals"])
+def test_committed_rows_are_what_was_asked_for(table: Path) -> None:
+    header, rows = store.read_csv(table)
     assert header["paper"] == feature_diffusion.ARXIV
     private = [row for row in rows if row["epsilon_upper"] and float(row["x"]) > 0.0]
     assert {row["series"].split(",")[0] for row in private} == {"feature", "dpsgd"}

@@ -24,7 +24,7 @@ from tests.train.two_stage import tables
 ROOT = Path(__file__).resolve().parents[3]
 DELTA = 1e-4
 ROWS = 200
-LONG = 240.0  # seconds after which a process that has not come to a phase is given up
+LONG = 900.0  # seconds after which a process that has not come to a phase is given up
 
 pytestmark = pytest.mark.slow
 
@@ -220,7 +220,9 @@ def test_a_full_disk(
         check=False,
     )
     assert stopped.returncode == 1, stopped.stderr
-    assert "Traceback" not in stopped.stderr
+    # Nothing of ours; of writes still under way TensorStore prints that their event loop is closed.
+    assert str(ROOT / "src") not in stopped.stderr
+    assert "Traceback" not in stopped.stderr.partition("exactdp train: error:")[2]
     assert has(there)(out), stopped.stderr
     assert not (out / lacking).exists()
     begun = has(files.ASKED)(out)
