@@ -62,7 +62,9 @@ def test_domain_marginals_and_classifier_at_half_a_nat() -> None:
     hist = np.mean([intersection(r, f) for r, f in zip(real.codes.T, fake.T, strict=True)])
     x, y = features(fake, found.schema)
     x_test, y_test = features(csv_file.encode(test, found.schema).codes, found.schema)
-    f1 = f1_score(y_test, LogisticRegression(class_weight="balanced", max_iter=300).fit(x, y).predict(x_test))
+    f1 = f1_score(
+        y_test, LogisticRegression(class_weight="balanced", max_iter=3000).fit(x, y).predict(x_test)
+    )
     print(f"covered {covered:.4f}, histogram intersection {hist:.4f}, F1 {f1:.3f}")
     # Over repetitions 0.993 to 0.995, about 0.985 and 0.65.
     assert covered > 0.99
