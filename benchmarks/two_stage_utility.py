@@ -18,6 +18,7 @@ Expected:      adult at epsilon 1: F1 of the default above 55 %, of the publishe
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -232,12 +233,12 @@ def _draw_methods(path: Path, header: Mapping[str, object], rows: Sequence[store
         panels[1].set_xlabel("Hist: overlap of marginals (%)")
         met = {_kind(row) for row in rows}
         _legend(panels[0], header, [kind for kind in (_CERTIFIED, _CLAIMED, _STAGE_2, _FREE) if kind in met])
-        several = [
-            name for name in present if len({row["seed"] for row in rows if row["series"] == name}) > 1
-        ]
-        note = "Bars: one standard deviation over the seeds" if several else ""
-        once = [_NAMES[name] for name in present if name not in several]
-        note += f"; one run: {', '.join(once)}." if several and once else "." if several else ""
+        runs = collections.Counter(row["series"] for row in rows)
+        once = [_NAMES[name] for name in present if runs[name] == 1]
+        note = "Bars: one standard deviation over the seeds" + (
+            f"; one run: {', '.join(once)}." if once else "."
+        )
+        note = note if len(once) < len(present) else ""
         chart.finish(figure, list(panels), title=_title(header), note=note)
         return style.save(figure, path.with_suffix(""))
 

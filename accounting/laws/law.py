@@ -101,8 +101,8 @@ def bins(mass: Array, low: Array, high: Array) -> tuple[Array, Array, Array]:
 _LEVELS = np.array([1e-7, 1e-4, 0.01, 0.1, 0.25, 0.4])
 
 
-def density_sets(mass: Array, variation: Array, g: Array) -> tuple[Array, Array]:
-    """Masses and total variations of the density of losses between two edges, for `Decay`.
+def windows(mass: Array, variation: Array, g: Array) -> tuple[Array, Array]:
+    """Masses and total variations of the density of losses between two edges, for `sets`.
 
     All above an edge, and what is left of that below some others: at a weight's steep end the density's
     variation may not be known.
@@ -120,15 +120,21 @@ def density_sets(mass: Array, variation: Array, g: Array) -> tuple[Array, Array]
     for end in np.unique([*ends[ends < len(mass)], len(mass)]):
         masses.append(np.cumsum(mass[:end][::-1])[::-1])
         variations.append(np.cumsum(variation[:end][::-1])[::-1] + g[:end] + g[end])
-    # Rounding: the mass is only used as a lower bound, the variation as an upper one.
-    all_mass = np.minimum(np.concatenate(masses), 1.0) * (1.0 - 1e-12)
-    all_variation = 1.001 * np.concatenate(variations)
-    good = np.isfinite(all_variation) & (all_mass > 0)
-    all_mass, all_variation = all_mass[good], all_variation[good]
-    order = np.lexsort((-all_mass, all_variation))
-    best = np.maximum.accumulate(all_mass[order])
+    return np.concatenate(masses), np.concatenate(variations)
+
+
+def sets(mass: Array, variation: Array) -> tuple[Array, Array]:
+    """Those sets of losses, by the mass and the total variation of their density, that `Decay` needs.
+
+    Rounding is allowed for: the mass is only used as a lower bound, the variation as an upper one.
+    """
+    mass, variation = np.minimum(mass, 1.0) * (1.0 - 1e-12), 1.001 * variation
+    good = np.isfinite(variation) & (mass > 0.0)
+    mass, variation = mass[good], variation[good]
+    order = np.lexsort((-mass, variation))
+    best = np.maximum.accumulate(mass[order])
     kept = order[np.diff(best, prepend=0.0) > 0.0]  # the others have no more mass, and vary no less
-    return all_mass[kept], all_variation[kept]
+    return mass[kept], variation[kept]
 
 
 _SHARES = np.array([0.5, 0.9, 0.99, 0.999, 1.0 - 1e-5])

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from exactdp.accounting.laws import layer
-from exactdp.accounting.laws.law import Atom, Decay, Law, Moments, Nodes, bins, density_sets, no_weight
+from exactdp.accounting.laws.law import Atom, Decay, Law, Moments, Nodes, bins, no_weight, sets, windows
 from exactdp.accounting.pairs.base import Array, Masses, Pair, Quadrature
 
 NEAR_LIMIT = 0.97
@@ -56,14 +56,13 @@ class MappedLaw(Law):
 
     def inverse(self, loss: Array) -> Array:
         """u with log w(u) = loss; -inf at or below log(1-q)."""
-        log_w = loss
         if self.q == 1.0:
-            return log_w
+            return loss
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            near = np.log1p(np.expm1(np.minimum(log_w, 30.0)) / self.q)
-            far = log_w - math.log(self.q) + np.log1p((self.q - 1.0) * np.exp(-np.maximum(log_w, 30.0)))
-        u = np.where(log_w <= 30.0, near, far)
-        return np.where(log_w <= math.log1p(-self.q), -np.inf, u)
+            near = np.log1p(np.expm1(np.minimum(loss, 30.0)) / self.q)
+            far = loss - math.log(self.q) + np.log1p((self.q - 1.0) * np.exp(-np.maximum(loss, 30.0)))
+        u = np.where(loss <= 30.0, near, far)
+        return np.where(loss <= math.log1p(-self.q), -np.inf, u)
 
     @property
     def support(self) -> tuple[float, float]:
@@ -253,7 +252,7 @@ class MappedLaw(Law):
         joined = bins(np.nan_to_num(mass, nan=0.0), log_w[:-1], log_w[1:])
         if self.add:
             joined = joined[0][::-1], -joined[2][::-1], -joined[1][::-1]
-        return Decay(*density_sets(mass, variation, g), *joined)
+        return Decay(*sets(*windows(mass, variation, g)), *joined)
 
 
 def _slopes(score: Array, *pulls: Array) -> tuple[Array, Array]:

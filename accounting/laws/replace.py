@@ -21,7 +21,7 @@ import numpy as np
 from scipy import special
 
 from exactdp.accounting.laws import layer
-from exactdp.accounting.laws.law import Decay, Law, Moments, Nodes, bins, density_sets, no_weight
+from exactdp.accounting.laws.law import Decay, Law, Moments, Nodes, bins, no_weight, sets, windows
 from exactdp.accounting.pairs import base
 from exactdp.accounting.pairs.base import Array, Masses, Quadrature
 from exactdp.accounting.pairs.gaussian import Gaussian
@@ -71,8 +71,9 @@ class ReplaceLaw(Law):
             return far
         return np.where(v <= 60.0, np.log1p(self._k * np.exp(np.minimum(v, 60.0))), far)
 
-    def _log_w(self, v: Array) -> Array:
-        return math.log1p(-self.q) + self._log1p_k(v)
+    def log_density(self, u: Array) -> Array:
+        """log w(u), which is P's density at v = u against N(0, mu^2)."""
+        return math.log1p(-self.q) + self._log1p_k(u)
 
     def _share(self, v: Array) -> Array:
         if not self._direct:
@@ -197,10 +198,6 @@ class ReplaceLaw(Law):
         """v with L(v) = loss, about."""
         return self.preimage(loss)[0]
 
-    def log_density(self, u: Array) -> Array:
-        """log of P's density against N(0, mu^2)."""
-        return self._log_w(u)
-
     def nodes(self, *, order: float, frequency: float, count: int) -> Nodes:
         rule = self.rule(
             order=order,
@@ -211,7 +208,7 @@ class ReplaceLaw(Law):
         )
         tail = np.zeros(len(rule.u))
         tail[0], tail[-1] = rule.tails(self.least_slope, self.steepest(order, float(rule.u[-1])))
-        return Nodes(self.loss(rule.u), rule.log_weight + self._log_w(rule.u), rule.log_alias, tail)
+        return Nodes(self.loss(rule.u), rule.log_weight + self.log_density(rule.u), rule.log_alias, tail)
 
     def layer(self, low: float, high: float, *, power: int, rise: int) -> Moments | None:
         return layer.Layer(self, low, high, power=power, rise=rise)
@@ -238,7 +235,7 @@ class ReplaceLaw(Law):
         h = s + r
         log_f = -0.5 * v * v / variance - math.log(mu * math.sqrt(2.0 * math.pi)) - log_moment
         log_weight, fall = weight(v)
-        log_f = log_f + self._log_w(v) + order * self.loss(v) + log_weight
+        log_f = log_f + self.log_density(v) + order * self.loss(v) + log_weight
         with np.errstate(over="ignore", invalid="ignore", under="ignore", divide="ignore"):
             f = np.exp(log_f)
             low = score[1:] + (1.0 + order) * s[:-1] + order * r[1:] + np.minimum(fall[:-1], fall[1:])
@@ -252,17 +249,13 @@ class ReplaceLaw(Law):
             monotone = (g_low >= 0.0) | (g_high <= 0.0)
             variation = np.where(monotone, np.abs(np.diff(g)), g[:-1] * np.expm1(steepest * step))
         # Sets of losses: all between two edges, and both tails |v| >= edge (the middle has the steep peak).
-        masses, variations = density_sets(mass, variation, g)
+        masses, variations = windows(mass, variation, g)
         both = _suffix_sums(mass)[zero : 2 * zero] + _prefix_sums(mass[:zero])
         inner = g[zero : 2 * zero] + g[-1] + g[zero:0:-1] + g[0]
         varied = _suffix_sums(variation)[zero : 2 * zero] + _prefix_sums(variation[:zero]) + inner
-        # Rounding: the mass is only used as a lower bound, the variation as an upper one.
-        all_mass = np.append(masses, np.minimum(both, 1.0) * (1.0 - 1e-12))
-        all_variation = np.append(variations, 1.001 * varied)
-        good = np.isfinite(all_variation) & (all_mass > 0.0)
         loss = self.loss(v)
         joined = bins(np.nan_to_num(mass, nan=0.0), loss[:-1], loss[1:])
-        return Decay(all_mass[good], all_variation[good], *joined)
+        return Decay(*sets(np.append(masses, both), np.append(variations, varied)), *joined)
 
 
 def _suffix_sums(x: Array) -> Array:

@@ -134,10 +134,7 @@ class Composition:
         return cumulants(self._components, order)
 
     def beyond(self, at: Cumulants, factor: float) -> float:
-        return sum(
-            n * _share_above(part, _times(factor, self._cut))
-            for (_, n), part in zip(self._components, at.parts, strict=True)
-        )
+        return _many_above(self._components, at.parts, _times(factor, self._cut))
 
     def log_decay(self, at: Cumulants, y: Array) -> Array:
         total = np.zeros(len(y))
@@ -205,10 +202,7 @@ class Layer:
     def beyond(self, at: Cumulants, factor: float) -> float:
         # In the last layer, all that lies far above its lower cut is no single hump.
         high = self._high if self._high < math.inf else _times(factor, self._low)
-        below = sum(
-            n * _share_above(part, _times(factor, self._low))
-            for (_, n), part in zip(self._below, at.parts[::2], strict=True)
-        )
+        below = _many_above(self._below, at.parts[::2], _times(factor, self._low))
         return max(below, *(_share_above(part, _times(factor, high)) for part in at.parts[1::2]))
 
     def log_decay(self, at: Cumulants, y: Array) -> Array:
@@ -283,6 +277,10 @@ def _times(factor: float, loss: float) -> float:
 
 def _share_above(part: Tilted, loss: float) -> float:
     return float(part.weight[part.deviation > loss - part.mean].sum())
+
+
+def _many_above(components: Parts, tilted: Sequence[Tilted], loss: float) -> float:
+    return sum(n * _share_above(part, loss) for (_, n), part in zip(components, tilted, strict=True))
 
 
 def _log_decay(law: Moments, order: float, part: Tilted, y: Array) -> Array:

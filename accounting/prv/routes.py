@@ -221,9 +221,6 @@ def _by_split(
             if best is None:
                 raise
             start = 0.5 * (start + best.upper)  # too far below
-            if abs(start - laid) < 0.01 * laid:
-                break
-            continue
         else:
             best = _narrowed(best, _invert(curve, log_delta, start, "contour", tolerance), math.inf)
             if best.width <= _wanted(best, tolerance):

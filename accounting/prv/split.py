@@ -75,12 +75,9 @@ def split(
     if sum(n for _, n in components) <= _FEW:
         raise Unsuitable("the characteristic function of a few steps hardly falls")
     shape, size = _Shape(overshoot=_SHARP_OVERSHOOT if sharp else _OVERSHOOT), log_delta
-    found: list[tuple[Measure, Cumulants]] = []
-    while True:
-        sharper = _lay(components, epsilon, log_delta, shape, found)
-        if sharper is None:
-            break
-        shape = sharper
+    found, sharper = _lay(components, epsilon, log_delta, shape)
+    while sharper is not None:
+        found, sharper = _lay(components, epsilon, log_delta, sharper)
     if log_delta is None:
         size = max(at.log_moment - at.order * epsilon + at.log_size for _, at in found)
     contours: list[contour.Contour] = []
@@ -114,21 +111,17 @@ class _Shape:
 
 
 def _lay(
-    components: Components,
-    epsilon: float,
-    log_delta: float | None,
-    shape: _Shape,
-    found: list[tuple[Measure, Cumulants]],
-) -> _Shape | None:
-    """Fills `found` with the measure below the first cut and those of the layers, each with its saddle point.
+    components: Components, epsilon: float, log_delta: float | None, shape: _Shape
+) -> tuple[list[tuple[Measure, Cumulants]], _Shape | None]:
+    """The measure below the first cut and those of the layers, each with its saddle point.
 
     Returns:
-      A sharper shape where this one is not sharp enough; `found` then ends before the last layer.
+      The measures, and a sharper shape where this one is not sharp enough: they are then not all there.
 
     Raises:
       Unsuitable: a law has no layers, or they would have to be too sharp.
     """
-    found.clear()
+    found: list[tuple[Measure, Cumulants]] = []
     guess: float | None = None
     for measure, high in _measures(components, layers.cuts(epsilon, shape.top * epsilon), shape):
         at = _saddle(measure, epsilon, log_delta, guess, shape.power)
@@ -141,13 +134,13 @@ def _lay(
             power = max(math.ceil(guess + _ABOVE), grown)
             if power > _MOST_POWER:
                 raise Unsuitable("the layers would have to be too sharp")
-            return dataclasses.replace(shape, power=power)
+            return found, dataclasses.replace(shape, power=power)
         if measure.beyond(at, _BEYOND) > shape.overshoot:
             if high == math.inf and shape.top < _MOST_TOP:
-                return dataclasses.replace(shape, top=2.0 * shape.top)
+                return found, dataclasses.replace(shape, top=2.0 * shape.top)
             if high < math.inf and shape.rise < _MOST_RISE:
-                return dataclasses.replace(shape, rise=2 * shape.rise)
-    return None
+                return found, dataclasses.replace(shape, rise=2 * shape.rise)
+    return found, None
 
 
 def _measures(

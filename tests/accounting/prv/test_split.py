@@ -203,6 +203,7 @@ def test_one_large_loss_decides(
 ) -> None:
     steps = [(PoissonHidden(Gaussian(sigma), q), count)]
     found = prv.epsilon(steps, delta=delta, direction="remove", engine="contour")
+    assert found.engine == "contour"
     assert found.width <= 1e-7 * found.upper
     assert low <= found.upper and found.lower <= high
 
